@@ -8,25 +8,23 @@
 //!                view                           what is shown, gathered once
 //!                app  ·  config                 wiring
 //!               engine                          RUN:    clock, tasks, transactions
-//!        store          handler   import        TOUCH:  tables / job types; neighbours never meet
-//!          \              /   definition picture  READ, DRAW: files in, pictures out; pure
-//!           db ----------/        |      /      DOOR:   the only room that speaks SQL drivers
+//!        store          handler                 TOUCH:  tables / job types; neighbours never meet
+//!          \              /
+//!           db ----------/                      DOOR:   the only room that speaks SQL drivers
+//! ------------------------------------------------------- the pure crate, crates/core
+//!                        import
+//!                 definition   picture   wire   READ, DRAW: files in, pictures out
 //!                       domain                  DECIDE: types and pure rules
 //! ```
 
 #[macro_use]
 pub mod failpoint;
 
-// Story order: what is decided, read, drawn, remembered, done, run, wired, said.
-pub mod domain;
-
-pub mod definition;
-pub mod import;
-pub mod picture;
+// The pure part is a crate of its own (`crates/core`).
+pub use procession_core::{definition, domain, import, picture, wire};
 
 pub mod db;
 pub mod outbound;
-pub mod wire;
 
 pub mod handler;
 pub mod notify;

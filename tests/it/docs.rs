@@ -44,7 +44,7 @@ fn check(path: &str, wanted: &str) {
 
 #[test]
 fn state_machine() {
-    let source = std::fs::read_to_string(root("src/domain/queue.rs")).expect("source");
+    let source = std::fs::read_to_string(root("crates/core/src/domain/queue.rs")).expect("source");
     check("docs/state-machine.md", &state_machine_page(&source));
 }
 
@@ -130,7 +130,7 @@ fn state_machine_page(source: &str) -> String {
     page.push_str(GENERATED);
     page.push_str(
         "\nThe `status` column of `job_queue`. The page is drawn from `QueueStatus::after` in\n\
-         `src/domain/queue.rs`, the one function that says what may follow what; an event that is not\n\
+         `crates/core/src/domain/queue.rs`, the one function that says what may follow what; an event that is not\n\
          listed for a state is refused there. Final states are drawn with a way to the end: nothing\n\
          more happens to them unless an operator acts.\n\n```mermaid\nstateDiagram-v2\n    [*] --> PENDING\n",
     );

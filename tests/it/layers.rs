@@ -312,10 +312,27 @@ fn read_sources(folder: &Path, below: &str, sources: &mut BTreeMap<String, Strin
 #[test]
 fn the_sources_keep_the_rules_of_the_house() {
     let mut sources = BTreeMap::new();
-    read_sources(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), "", &mut sources);
-    assert!(sources.len() > 10, "the test looks at the wrong folder");
+    // The application last: each crate has a lib.rs, and both list modules and nothing else.
+    for folder in ["crates/core/src", "src"] {
+        let before = sources.len();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        read_sources(&folder, "", &mut sources);
+        assert!(sources.len() > before + 10, "the test looks at the wrong folder: {folder:?}");
+    }
     let found = faults(&sources);
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// What the pure crate may depend on stands in its own manifest, so the compiler keeps the rest out.
+#[test]
+fn the_pure_crate_depends_on_no_runtime() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/core/Cargo.toml");
+    let manifest = std::fs::read_to_string(manifest).expect("the manifest of the pure crate");
+    let listed = |name: &&&str| manifest.lines().any(|line| line.starts_with(**name));
+    assert!(listed(&&"petgraph"), "the test reads the wrong file");
+    let impure = ["tokio", "sqlx", "axum", "hyper", "reqwest", "nix", "rustix", "procession ="];
+    let found: Vec<_> = impure.iter().filter(listed).collect();
+    assert!(found.is_empty(), "crates/core/Cargo.toml lists {found:?}: it must stay pure");
 }
 
 #[test]

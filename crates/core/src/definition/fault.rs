@@ -1,0 +1,158 @@
+//! A fault: where it is, what is wrong, what to do about it.
+
+use crate::definition::budget::Budget;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// One thing wrong with a definition, or (as a warning) worth a look.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fault {
+    /// The file, as its path was given or worked out.
+    pub file: String,
+    /// The line, counted from 1; 0 when the file as a whole is meant.
+    pub line: u32,
+    /// What is wrong, naming the thing.
+    pub what: String,
+    /// What to do about it.
+    pub cure: String,
+}
+
+impl fmt::Display for Fault {
+    /// `dag.yaml:14: what is wrong; what to do`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}", self.what)?;
+        if self.cure.is_empty() { Ok(()) } else { write!(f, "; {}", self.cure) }
+    }
+}
+
+/// Everything wrong with a definition, by file and line; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// The faults, by file and line.
+    pub fn as_slice(&self) -> &[Fault] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Faults {
+    /// One fault after the other, each on a line of its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, fault) in self.0.iter().enumerate() {
+            let end = if i + 1 < self.0.len() { "\n" } else { "" };
+            write!(f, "{fault}{end}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// A line of a file; cheap to clone, because every value carries one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub file: Arc<str>,
+    pub line: u32,
+}
+
+impl Place {
+    pub fn new(file: &Arc<str>, line: u32) -> Self {
+        Self { file: Arc::clone(file), line }
+    }
+}
+
+/// A value and where the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At<T> {
+    pub at: Place,
+    pub value: T,
+}
+
+impl<T> At<T> {
+    pub fn new(at: &Place, value: T) -> Self {
+        Self { at: at.clone(), value }
+    }
+
+    pub fn with<U>(&self, value: U) -> At<U> {
+        At { at: self.at.clone(), value }
+    }
+}
+
+/// Collects faults and warnings while a definition is read, so that the user sees all of them at
+/// once and not one per attempt.
+#[derive(Debug, Default)]
+pub struct Report {
+    faults: Vec<Fault>,
+    warnings: Vec<Fault>,
+    budget: Budget,
+    bytes: usize,
+    copied: usize,
+}
+
+impl Report {
+    /// Of a reading that may cost so much.
+    pub fn within(budget: Budget) -> Self {
+        Self { budget, ..Self::default() }
+    }
+
+    /// What the reading may cost.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Counts values that a template gives to a job; gives the sum.
+    pub fn add_copied(&mut self, values: usize) -> usize {
+        self.copied = self.copied.saturating_add(values);
+        self.copied
+    }
+
+    /// Counts the bytes of one more file; gives the sum.
+    pub fn add_bytes(&mut self, bytes: usize) -> usize {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes
+    }
+
+    pub fn fault(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+        self.faults.push(fault(at, what.into(), cure.into()));
+    }
+
+    pub fn warn(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+        self.warnings.push(fault(at, what.into(), cure.into()));
+    }
+
+    /// Whether no fault was found so far.
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Takes over what another has collected; whether that held no fault.
+    pub fn absorb(&mut self, other: Self) -> bool {
+        let sound = other.faults.is_empty();
+        self.faults.extend(other.faults);
+        self.warnings.extend(other.warnings);
+        sound
+    }
+
+    /// `Ok` with the warnings when there is no fault.
+    pub fn finish(mut self) -> Result<Vec<Fault>, Faults> {
+        let by_place = |a: &Fault, b: &Fault| (&a.file, a.line).cmp(&(&b.file, b.line));
+        self.faults.sort_by(by_place);
+        self.warnings.sort_by(by_place);
+        // A wrong default is met again by every job that takes it.
+        for list in [&mut self.faults, &mut self.warnings] {
+            let mut seen = HashSet::new();
+            list.retain(|fault| seen.insert(fault.clone()));
+        }
+        if self.faults.is_empty() { Ok(self.warnings) } else { Err(Faults(self.faults)) }
+    }
+}
+
+fn fault(at: &Place, what: String, cure: String) -> Fault {
+    Fault { file: at.file.to_string(), line: at.line, what, cure }
+}

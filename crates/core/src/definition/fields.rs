@@ -1,0 +1,285 @@
+//! Takes the keys of a map one by one, each checked for its type; says which are not known.
+
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::near::nearest;
+use crate::definition::node::{Node, Value};
+use crate::domain::due::BadDue;
+use chrono::NaiveTime;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Keys of other tools (Airflow, XXL-JOB, DolphinScheduler, cron, Compose), and ours for the same thing.
+/// Of several the first that is known where it stands.
+const OTHER_TOOLS: &[(&[&str], &[&str])] = &[
+    (&["retries", "retry", "max_retries", "attempts", "fail_retry_times"], &["retry_count"]),
+    (
+        &["timeout", "timeouts", "timeout_seconds", "timeout_s", "execution_timeout"],
+        &["timeout_sec", "batch_timeout_sec"],
+    ),
+    (&["retry_delay", "retry_interval", "fail_retry_interval"], &["retry_delay_sec"]),
+    (
+        &[
+            "depends",
+            "depend",
+            "dependencies",
+            "dependency",
+            "upstream",
+            "needs",
+            "parents",
+            "requires",
+        ],
+        &["depends_on"],
+    ),
+    (&["cmd", "command", "commands", "bash", "bash_command", "shell", "run", "exec"], &["script"]),
+    (&["proc", "procedure", "procedure_name", "stored_procedure", "sp", "call"], &["proc_name"]),
+    (&["query", "statement", "statements"], &["sql"]),
+    (&["schedule", "schedule_interval", "crontab", "cron_expression"], &["cron", "schedule_time"]),
+    (&["email", "emails", "mail", "alarm_email", "notify_emails"], &["notify_email"]),
+    (&["concurrency", "max_active_tasks", "max_active_runs", "parallelism"], &["max_parallel"]),
+    (&["env", "environment", "args", "arguments", "parameters", "variables"], &["params"]),
+    (&["enabled", "active", "is_enabled"], &["is_active"]),
+    (&["condition", "only_if"], &["if", "when"]),
+    (&["description", "desc", "title", "label"], &["name"]),
+    (
+        &["datasource", "data_source", "connection", "conn", "conn_id", "db", "database"],
+        &["source"],
+    ),
+    (&["timezone", "tz", "zone"], &["time_zone"]),
+    (&["pool"], &["pools"]),
+    (&["start_date"], &["start"]),
+    (&["end_date"], &["end"]),
+    (&["cwd", "workdir", "directory"], &["working_dir"]),
+    (&["id", "task_id", "job_id"], &["code"]),
+];
+
+/// Our key for one of another tool.
+fn of_other_tools(word: &str, known: &[&str]) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase().replace('-', "_");
+    let (_, ours) = OTHER_TOOLS.iter().find(|(theirs, _)| theirs.contains(&word.as_str()))?;
+    ours.iter().copied().find(|key| known.contains(key))
+}
+
+/// The keys of one map that have not been taken yet.
+pub(crate) struct Fields<'r> {
+    /// What the map describes: `job FX_LOAD`.
+    pub whose: String,
+    pub at: Place,
+    entries: Vec<(At<String>, Node)>,
+    pub report: &'r mut Report,
+}
+
+impl<'r> Fields<'r> {
+    /// The keys of `node`. Unknown ones are reported; those without a value count as absent.
+    pub(crate) fn open(
+        whose: impl Into<String>,
+        node: Node,
+        known: &[&str],
+        report: &'r mut Report,
+    ) -> Self {
+        let whose = whose.into();
+        let mut entries = match node.value {
+            Value::Map(entries) => entries,
+            Value::Null => Vec::new(),
+            Value::Text(_) | Value::List(_) => {
+                let what = format!("{whose} is {}, not a map", node.value.kind());
+                report.fault(
+                    &node.at,
+                    what,
+                    format!("write its keys below it: {}", known.join(", ")),
+                );
+                Vec::new()
+            }
+        };
+        entries.retain(|(key, _)| {
+            let fits = known.contains(&key.value.as_str());
+            if !fits {
+                let meant = of_other_tools(&key.value, known)
+                    .or_else(|| nearest(&key.value, known.iter().copied()));
+                let cure = match meant {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => format!("known keys are {}", known.join(", ")),
+                };
+                report.fault(&key.at, format!("{whose} has an unknown key {}", key.value), cure);
+            }
+            fits
+        });
+        entries.retain(|(_, node)| !matches!(node.value, Value::Null));
+        Self { whose, at: node.at, entries, report }
+    }
+
+    /// The value of a key, whatever it is.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Node> {
+        let at = self.entries.iter().position(|(k, _)| k.value == key)?;
+        Some(self.entries.swap_remove(at).1)
+    }
+
+    /// Whether a key is not among those left.
+    pub(crate) fn is_without(&self, key: &str) -> bool {
+        self.entries.iter().all(|(k, _)| k.value != key)
+    }
+
+    /// A single value as text.
+    pub(crate) fn text(&mut self, key: &str) -> Option<At<String>> {
+        let node = self.take(key)?;
+        single(&format!("{}: {key}", self.whose), node, self.report)
+    }
+
+    /// A single value that is not blank.
+    pub(crate) fn word(&mut self, key: &str) -> Option<At<String>> {
+        let text = self.text(key)?;
+        if text.value.trim().is_empty() {
+            let what = format!("{}: {key} is empty", self.whose);
+            self.report.fault(&text.at, what, "give it a value or remove it");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// A single line of at most `max` characters: what fits the column it goes to, and a terminal.
+    pub(crate) fn line(&mut self, key: &str, max: usize) -> Option<At<String>> {
+        let word = self.word(key)?;
+        let long = word.value.chars().count();
+        let cure = if long > max {
+            format!("shorten it to {max} characters; it has {long}")
+        } else if word.value.chars().any(char::is_control) {
+            "write it on one line, without tabs and other control characters".to_owned()
+        } else {
+            return Some(word);
+        };
+        let what = format!("{}: {key} is not a short line of text", self.whose);
+        self.report.fault(&word.at, what, cure);
+        None
+    }
+
+    /// A whole number within `range`.
+    pub(crate) fn number<T>(&mut self, key: &str, range: RangeInclusive<T>) -> Option<At<T>>
+    where
+        T: FromStr + PartialOrd + Display + Copy,
+    {
+        let text = self.text(key)?;
+        let number = text.value.parse::<T>().ok().filter(|n| range.contains(n));
+        if number.is_none() {
+            let what = format!("{}: {key} is {:?}", self.whose, text.value);
+            let cure = format!("use a whole number from {} to {}", range.start(), range.end());
+            self.report.fault(&text.at, what, cure);
+        }
+        number.map(|n| text.with(n))
+    }
+
+    /// A truth value, in any of the words that YAML and spreadsheets have for it.
+    pub(crate) fn flag(&mut self, key: &str) -> Option<At<bool>> {
+        let text = self.text(key)?;
+        let flag = match text.value.trim().to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "y" | "1" => Some(true),
+            "false" | "no" | "off" | "n" | "0" => Some(false),
+            _ => None,
+        };
+        if flag.is_none() {
+            let what = format!("{}: {key} is {:?}", self.whose, text.value);
+            self.report.fault(&text.at, what, "use true or false");
+        }
+        flag.map(|f| text.with(f))
+    }
+
+    /// A time of day.
+    pub(crate) fn time(&mut self, key: &str) -> Option<At<NaiveTime>> {
+        let text = self.text(key)?;
+        let time = time_of_day(&text.value);
+        if time.is_none() {
+            let what = format!("{}: {key} is {:?}, not a time of day", self.whose, text.value);
+            self.report.fault(&text.at, what, "write HH:MM or HH:MM:SS, such as \"22:30\"");
+        }
+        time.map(|t| text.with(t))
+    }
+
+    /// A time by which something is due, or a factor.
+    pub(crate) fn parsed<T: FromStr<Err = BadDue>>(&mut self, key: &str) -> Option<At<T>> {
+        let text = self.text(key)?;
+        let parsed = text.value.parse::<T>();
+        parsed
+            .map_err(|error| {
+                let what = format!("{}: {key}: {}", self.whose, error.what);
+                self.report.fault(&text.at, what, error.cure);
+            })
+            .ok()
+            .map(|value| text.with(value))
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Option<At<T>> {
+        let text = self.text(key)?;
+        let found = words.iter().find(|(word, _)| *word == text.value.to_ascii_lowercase());
+        if found.is_none() {
+            let what = format!("{}: {key} is {:?}", self.whose, text.value);
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.report.fault(&text.at, what, format!("use one of {}", known.join(", ")));
+        }
+        found.map(|(_, value)| text.with(*value))
+    }
+
+    /// A list of texts; a single text counts as a list of one.
+    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<At<String>>> {
+        let node = self.take(key)?;
+        let whose = format!("{}: {key}", self.whose);
+        let items = match node.value {
+            Value::List(items) => items,
+            value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
+                vec![Node { at: node.at, value }]
+            }
+        };
+        Some(items.into_iter().filter_map(|item| single(&whose, item, self.report)).collect())
+    }
+
+    /// A map of names to texts, in the order written.
+    pub(crate) fn named_texts(&mut self, key: &str) -> Vec<(At<String>, At<String>)> {
+        let Some(node) = self.take(key) else {
+            return Vec::new();
+        };
+        named_texts(&format!("{}: {key}", self.whose), node, self.report)
+    }
+}
+
+/// The entries of a map of names to texts.
+pub(crate) fn named_texts(
+    whose: &str,
+    node: Node,
+    report: &mut Report,
+) -> Vec<(At<String>, At<String>)> {
+    let entries = match node.value {
+        Value::Map(entries) => entries,
+        Value::Null => Vec::new(),
+        Value::Text(_) | Value::List(_) => {
+            let what = format!("{whose} is {}, not a map", node.value.kind());
+            report.fault(&node.at, what, "write NAME: value, one per line");
+            Vec::new()
+        }
+    };
+    let one = |(key, node): (At<String>, Node)| {
+        let text = single(&format!("{whose}.{}", key.value), node, report)?;
+        Some((key, text))
+    };
+    entries.into_iter().filter_map(one).collect()
+}
+
+/// A node that must be a single value.
+pub(crate) fn single(whose: &str, node: Node, report: &mut Report) -> Option<At<String>> {
+    match node.value {
+        Value::Text(text) => Some(At { at: node.at, value: text }),
+        Value::Null | Value::List(_) | Value::Map(_) => {
+            let what = format!("{whose} is {}, not a single value", node.value.kind());
+            report.fault(&node.at, what, "write one value");
+            None
+        }
+    }
+}
+
+fn time_of_day(text: &str) -> Option<NaiveTime> {
+    let parts: Vec<&str> = text.trim().split(':').collect();
+    let digits = |p: &&str| (1..=2).contains(&p.len()) && p.bytes().all(|b| b.is_ascii_digit());
+    if !(2..=3).contains(&parts.len()) || !parts.iter().all(digits) {
+        return None;
+    }
+    let part = |i: usize| parts.get(i).map_or(Some(0), |p| p.parse().ok());
+    NaiveTime::from_hms_opt(part(0)?, part(1)?, part(2)?)
+}

@@ -1,0 +1,161 @@
+//! Files that a definition names, read relative to its folder through the caller's reader.
+
+use crate::definition::budget::Limit;
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::fields;
+use crate::definition::node;
+use crate::domain::job::SqlText;
+use crate::domain::source::DialectName;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Place of the dialect's word in the name of a SQL file.
+const DIALECT: &str = "{dialect}";
+
+/// Reads a file whole.
+pub(crate) type Reader<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
+
+/// The folder of a definition, and those of the files that it includes.
+pub(crate) struct Files<'a> {
+    folder: PathBuf,
+    included: HashMap<Arc<str>, PathBuf>,
+    pub read: Reader<'a>,
+}
+
+/// The name of a file as faults show it.
+pub(crate) fn label(path: &Path) -> Arc<str> {
+    Arc::from(path.display().to_string())
+}
+
+/// Why a file could not be read, in words, and what to do.
+pub(crate) fn excuse(error: &Error) -> (String, &'static str) {
+    match error.kind() {
+        ErrorKind::NotFound => ("does not exist".to_owned(), "create it or correct the path"),
+        ErrorKind::InvalidData => ("is not UTF-8".to_owned(), "save it as UTF-8"),
+        _ => (format!("cannot be read: {error}"), "make it readable"),
+    }
+}
+
+impl<'a> Files<'a> {
+    /// Files beside a definition in `folder`.
+    pub(crate) fn new(folder: PathBuf, read: Reader<'a>) -> Self {
+        Self { folder, included: HashMap::new(), read }
+    }
+
+    /// From now on, what `file` names lies beside `path`.
+    pub(crate) fn includes(&mut self, file: &Arc<str>, path: &Path) {
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        self.included.insert(Arc::clone(file), folder);
+    }
+
+    /// A path as it is meant: relative to the file in which it is written.
+    pub(crate) fn beside(&self, name: &At<String>) -> PathBuf {
+        self.included.get(&name.at.file).unwrap_or(&self.folder).join(&name.value)
+    }
+
+    /// The text of a file that `key` names.
+    pub(crate) fn text(
+        &self,
+        whose: &str,
+        key: &str,
+        name: &At<String>,
+        report: &mut Report,
+    ) -> Option<String> {
+        match (self.read)(&self.beside(name)) {
+            Ok(text) if text.trim().is_empty() => {
+                let what = format!("{whose}: {key} {} is empty", name.value);
+                report.fault(&name.at, what, "write something into it, or name another file");
+                None
+            }
+            Ok(text) if !self.counts(&text, name, report) => None,
+            Ok(text) => Some(text.strip_prefix('\u{FEFF}').map_or(text.clone(), str::to_owned)),
+            Err(error) => {
+                self.missing(whose, key, name, &error, report);
+                None
+            }
+        }
+    }
+
+    /// Counts the bytes of a text; each job that names a file holds a copy of it.
+    fn counts(&self, text: &str, name: &At<String>, report: &mut Report) -> bool {
+        let bytes = report.add_bytes(text.len());
+        report.is_within(Limit::Bytes, bytes, &name.at)
+    }
+
+    fn missing(
+        &self,
+        whose: &str,
+        key: &str,
+        name: &At<String>,
+        error: &Error,
+        report: &mut Report,
+    ) {
+        let (why, cure) = excuse(error);
+        let path = self.beside(name);
+        report.fault(&name.at, format!("{whose}: {key} {} {why}", path.display()), cure);
+    }
+
+    /// The text of a `sql_file`; with `{dialect}` in its name, one text per dialect whose file
+    /// exists.
+    pub(crate) fn sql(
+        &self,
+        whose: &str,
+        name: &At<String>,
+        report: &mut Report,
+    ) -> Option<SqlText> {
+        if !name.value.contains(DIALECT) {
+            return self.text(whose, "sql_file", name, report).map(SqlText::Same);
+        }
+        let mut texts = BTreeMap::new();
+        let mut unreadable = false;
+        for dialect in DialectName::ALL {
+            let one = name.with(name.value.replace(DIALECT, dialect.as_str()));
+            match (self.read)(&self.beside(&one)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                _ => match self.text(whose, "sql_file", &one, report) {
+                    Some(text) => drop(texts.insert(dialect, text)),
+                    None => unreadable = true,
+                },
+            }
+        }
+        if texts.is_empty() && !unreadable {
+            let what = format!("{whose}: no file {} exists for any dialect", name.value);
+            let cure = "create it with {dialect} replaced by sqlite, mysql or postgres";
+            report.fault(&name.at, what, cure);
+        }
+        (!texts.is_empty()).then_some(SqlText::Per(texts))
+    }
+
+    /// The map of names to texts in a `procedures_file`.
+    pub(crate) fn named_texts(
+        &self,
+        whose: &str,
+        name: &At<String>,
+        report: &mut Report,
+    ) -> Vec<(At<String>, At<String>)> {
+        let Some(text) = self.text(whose, "procedures_file", name, report) else {
+            return Vec::new();
+        };
+        let file = label(&self.beside(name));
+        match node::parse(&file, &text, report) {
+            Some(tree) => fields::named_texts(&format!("{whose}: procedures_file"), tree, report),
+            None => Vec::new(),
+        }
+    }
+
+    /// The tree of a YAML file in the folder; `None` when there is none, or it is not readable.
+    pub(crate) fn tree(&self, name: &str, report: &mut Report) -> Option<node::Node> {
+        let path = self.folder.join(name);
+        match (self.read)(&path) {
+            Ok(text) => node::parse(&label(&path), &text, report),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                let (why, cure) = excuse(&error);
+                report.fault(&Place::new(&label(&path), 0), format!("this file {why}"), cure);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Files that a definition includes, brought together as one tree; every value keeps the place where
+//! it was written, so that a fault names the right file.
+
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::fields::single;
+use crate::definition::files::{Files, excuse, label};
+use crate::definition::node::{self, Node, Value};
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+/// A list, whose entries have no name of their own.
+const UNNAMED: &str = "dependencies";
+
+/// `defaults` of the included files, each for its own jobs alone; `None` where a file has none.
+pub(crate) type OwnDefaults = Vec<(Arc<str>, Option<Node>)>;
+
+/// The tree of a file and of all that it includes, and the defaults of those.
+pub(crate) fn gather(
+    root: Node,
+    path: &Path,
+    files: &mut Files<'_>,
+    report: &mut Report,
+) -> (Node, OwnDefaults) {
+    let mut gathering =
+        Gathering { files, open: Vec::new(), done: Vec::new(), defaults: Vec::new(), report };
+    let mut top = Vec::new();
+    let at = root.at.clone();
+    match root.value {
+        Value::Map(entries) => gathering.add(entries, path, &mut top),
+        value @ (Value::Null | Value::Text(_) | Value::List(_)) => {
+            return (Node { at, value }, Vec::new());
+        }
+    }
+    (Node { at, value: Value::Map(top) }, gathering.defaults)
+}
+
+type Entries = Vec<(At<String>, Node)>;
+
+struct Gathering<'g, 'f> {
+    files: &'g mut Files<'f>,
+    /// The files from the first to the one that is read now.
+    open: Vec<PathBuf>,
+    done: Vec<PathBuf>,
+    defaults: OwnDefaults,
+    report: &'g mut Report,
+}
+
+impl Gathering<'_, '_> {
+    /// Adds what a file says to `top`, and then what it includes.
+    fn add(&mut self, entries: Entries, path: &Path, top: &mut Entries) {
+        self.open.push(plain(path));
+        let mut includes = Vec::new();
+        for (key, node) in entries {
+            if key.value == "include" {
+                includes.extend(names(node, self.report));
+            } else {
+                add_section(key, node, top, self.report);
+            }
+        }
+        for name in includes {
+            self.include(&name, top);
+        }
+        self.done.extend(self.open.pop());
+    }
+
+    fn include(&mut self, name: &At<String>, top: &mut Entries) {
+        let path = self.files.beside(name);
+        let id = plain(&path);
+        if let Some(from) = self.open.iter().position(|open| *open == id) {
+            let ring = self.open[from..].iter().chain([&id]);
+            let ring: Vec<String> = ring.map(|p| p.display().to_string()).collect();
+            let what = format!("these files include one another in a ring: {}", ring.join(" -> "));
+            self.report.fault(&name.at, what, "remove one of these includes");
+        } else if !self.done.contains(&id) {
+            self.read(name, &path, &id, top);
+        }
+    }
+
+    fn read(&mut self, name: &At<String>, path: &Path, id: &Path, top: &mut Entries) {
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        if !["yaml", "yml", "json"].contains(&extension.to_ascii_lowercase().as_str()) {
+            let what = format!("include {} is neither YAML nor JSON", name.value);
+            self.report.fault(&name.at, what, "include a .yaml, .yml or .json file");
+            return;
+        }
+        let text = match (self.files.read)(path) {
+            Ok(text) => text,
+            Err(error) => {
+                let (why, cure) = excuse(&error);
+                self.report.fault(&name.at, format!("include {} {why}", id.display()), cure);
+                return;
+            }
+        };
+        let file = label(id);
+        self.files.includes(&file, path);
+        let Some(tree) = node::parse(&file, &text, self.report) else { return };
+        let mut entries = match tree.value {
+            Value::Map(entries) => entries,
+            Value::Null => Vec::new(),
+            Value::Text(_) | Value::List(_) => {
+                let what = format!("this file is {}, not a map", tree.value.kind());
+                self.report.fault(
+                    &tree.at,
+                    what,
+                    "write the keys of a definition: jobs:, sources:",
+                );
+                return;
+            }
+        };
+        let own = entries.iter().position(|(key, _)| key.value == "defaults");
+        self.defaults.push((file, own.map(|at| entries.remove(at).1)));
+        self.add(entries, path, top);
+    }
+}
+
+/// The files that `include` names: a list, or one.
+fn names(node: Node, report: &mut Report) -> Vec<At<String>> {
+    let items = match node.value {
+        Value::List(items) => items,
+        Value::Null => Vec::new(),
+        value @ (Value::Text(_) | Value::Map(_)) => vec![Node { at: node.at, value }],
+    };
+    items.into_iter().filter_map(|item| single("include", item, report)).collect()
+}
+
+/// A path without `.` and `a/..`, by which a file is known again.
+fn plain(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(parts.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    parts
+}
+
+fn add_section(key: At<String>, node: Node, top: &mut Entries, report: &mut Report) {
+    let Some((_, there)) = top.iter_mut().find(|(k, _)| k.value == key.value) else {
+        top.push((key, node));
+        return;
+    };
+    let before = std::mem::replace(&mut there.value, Value::Null);
+    there.value = match (before, node.value) {
+        (value, Value::Null) | (Value::Null, value) => value,
+        (Value::List(mut all), Value::List(more)) => {
+            all.extend(more);
+            Value::List(all)
+        }
+        (all, more) => {
+            let mut all = named(&key.value, Node { at: there.at.clone(), value: all }, report);
+            let more = named(&key.value, Node { at: node.at, value: more }, report);
+            add_named(&key.value, &mut all, more, report);
+            Value::Map(all)
+        }
+    };
+}
+
+/// What one entry of a section is called.
+pub(crate) fn singular(section: &str) -> &str {
+    section.strip_suffix('s').unwrap_or(section)
+}
+
+fn add_named(section: &str, all: &mut Entries, more: Entries, report: &mut Report) {
+    let mut places: HashMap<String, Place> =
+        all.iter().map(|(name, _)| (name.value.clone(), name.at.clone())).collect();
+    for (name, node) in more {
+        let Some(first) = places.get(&name.value) else {
+            places.insert(name.value.clone(), name.at.clone());
+            all.push((name, node));
+            continue;
+        };
+        let (one, first) = (singular(section), first.seen_from(&name.at));
+        let what = format!("{one} {} is defined twice, first {first}", name.value);
+        report.fault(&name.at, what, "rename one of the two or remove it");
+    }
+}
+
+/// The entries of a section by their names; those of a list hold theirs inside.
+pub(crate) fn named(section: &str, node: Node, report: &mut Report) -> Entries {
+    let items = match node.value {
+        Value::Map(entries) => return entries,
+        Value::Null => return Vec::new(),
+        Value::List(items) if section != UNNAMED => items,
+        value @ (Value::Text(_) | Value::List(_)) => {
+            let what = format!("{section} is {} here and something else before", value.kind());
+            report.fault(&node.at, what, "write the section in the same form in every file");
+            return Vec::new();
+        }
+    };
+    items.into_iter().filter_map(|item| with_name(section, item, report)).collect()
+}
+
+fn with_name(section: &str, item: Node, report: &mut Report) -> Option<(At<String>, Node)> {
+    let one = singular(section);
+    let Value::Map(entries) = &item.value else {
+        let what = format!("a {one} is {}, not a map", item.value.kind());
+        report.fault(&item.at, what, "write its keys below it");
+        return None;
+    };
+    // A job has both; its code is what it is known by.
+    let key = ["code", "name"].into_iter().find(|k| entries.iter().any(|(e, _)| e.value == **k));
+    let Some((_, name)) = entries.iter().find(|(e, _)| Some(e.value.as_str()) == key) else {
+        report.fault(&item.at, format!("a {one} without a name"), "give it one");
+        return None;
+    };
+    let name = single(&format!("{one}: name"), name.clone(), report)?;
+    Some((name, item))
+}
+
+impl Place {
+    /// Where this is, said on the line of `other`.
+    pub fn seen_from(&self, other: &Self) -> String {
+        if self.file == other.file {
+            format!("on line {}", self.line)
+        } else {
+            format!("in {}:{}", self.file, self.line)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! definition: reads and writes what a user defines. In: text of a file. Out: a `Definition`, or every fault with its place and cure.
+//! May name: domain. Never: a database, a clock, the network.
+//! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
+//! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
+//! read and raw (what the user said), build, alias, owner, source, job, check (what it means), diff
+//! (what changed), export and write (back to a file), schema (what editors know of it); calendar (files of
+//! holidays, which are no part of a `Definition`).
+
+mod alias;
+mod beside;
+mod body;
+mod budget;
+mod build;
+mod calendar;
+mod check;
+mod checks;
+mod classes;
+mod csv;
+mod declare;
+mod diff;
+mod executor;
+mod export;
+mod external;
+mod fault;
+mod fields;
+mod files;
+mod group_access;
+mod include;
+mod job;
+mod job_kinds;
+mod job_names;
+mod keys;
+mod limits;
+mod load;
+mod near;
+mod node;
+mod owner;
+mod params;
+mod raw;
+mod read;
+mod read_audience;
+mod read_checks;
+mod read_kinds;
+mod read_limits;
+mod read_params;
+mod read_parents;
+mod read_schedules;
+mod runs_on;
+mod schedules;
+mod schema;
+mod schema_form;
+mod schema_parts;
+mod schema_schedules;
+mod schema_table;
+mod shape;
+mod source;
+mod sqlite_bodies;
+mod template;
+mod workdays;
+mod write;
+
+pub use budget::Budget;
+pub use calendar::CalendarFile;
+pub use calendar::CalendarForm;
+pub use calendar::read_calendar;
+pub use calendar::write_calendar;
+pub use diff::Change;
+pub use diff::FieldChange;
+pub use diff::How;
+pub use diff::Thing;
+pub use diff::diff;
+pub use export::ExportError;
+pub use export::Written;
+pub use export::export;
+pub use export::export_beside;
+pub use fault::Fault;
+pub use fault::Faults;
+pub use fault::Place;
+pub use fault::Report;
+pub use load::Loaded;
+pub use load::load;
+pub use load::load_within;
+pub use near::did_you_mean;
+pub use node::Node;
+pub use node::Value;
+pub use node::parse;
+pub use schedules::Look;
+pub use schema::schema;
+pub use write::Format;
+
+#[cfg(test)]
+mod tests;

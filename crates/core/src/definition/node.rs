@@ -1,0 +1,216 @@
+//! The tree of a YAML or JSON text, each value with its line and its text as it was written.
+//!
+//! Not serde structs: a struct stops at its first unknown key or wrong type, and a user with ten
+//! mistakes would need ten attempts. Scalars stay text (`007` is not 7, `NO` is not false); what
+//! they mean is decided where it is known what they should be.
+
+use crate::definition::budget::Limit;
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::shape::{AT_LINE, line_of, read};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{DuplicateKeyPolicy, Error};
+use std::sync::Arc;
+
+/// A value where the user wrote it.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub at: Place,
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Null,
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(At<String>, Node)>),
+}
+
+impl Value {
+    /// What it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Text(_) => "a single value",
+            Self::List(_) => "a list",
+            Self::Map(_) => "a map",
+        }
+    }
+}
+
+impl Node {
+    /// How many values it is, with all within it.
+    pub fn size(&self) -> usize {
+        match &self.value {
+            Value::Null | Value::Text(_) => 1,
+            Value::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
+            Value::Map(entries) => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
+        }
+    }
+
+    pub fn text(at: &Place, text: impl Into<String>) -> Self {
+        Self { at: at.clone(), value: Value::Text(text.into()) }
+    }
+}
+
+/// Reads `text`; `None` when it is not YAML at all, which is then in the report.
+pub fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<Node> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let whole = Place::new(file, 0);
+    let bytes = report.add_bytes(text.len());
+    if !report.is_within(Limit::Bytes, bytes, &whole) || !report.has_time(&whole) {
+        return None;
+    }
+    let seen = match read(text, DuplicateKeyPolicy::Error, report.budget()) {
+        Err(error) => {
+            say(file, &error, report);
+            let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
+            // Goes on past a doubled key, to find what else is wrong.
+            if again {
+                read(text, DuplicateKeyPolicy::FirstWins, report.budget()).ok()
+            } else {
+                None
+            }
+        }
+        Ok(seen) => Some(seen),
+    };
+    seen.map(|s| s.into_node(file, text))
+}
+
+fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
+    let line = error.location().map(|l| line_of(l.line())).or_else(|| line_in_text(error));
+    let at = Place::new(file, line.unwrap_or(0));
+    if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
+        let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
+        report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
+        return;
+    }
+    if let Some(limit) = passed_limit(error) {
+        report.refuse_beyond(limit, &at);
+        return;
+    }
+    let said = error.without_snippet().to_string();
+    // The location comes first in our line already.
+    let said = said.split(AT_LINE).next().unwrap_or(&said).replace('\n', " ");
+    report.fault(
+        &at,
+        format!("this is not readable as YAML or JSON: {said}"),
+        cure_of(text_hint(&said)),
+    );
+}
+
+/// The line that the text of an error names.
+fn line_in_text(error: &Error) -> Option<u32> {
+    let said = error.without_snippet().to_string();
+    let (_, line) = said.rsplit_once(AT_LINE)?;
+    line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// The limit of the budget that a text passes. Within a value the parser hands on the text of its error alone.
+fn passed_limit(error: &Error) -> Option<Limit> {
+    match error.without_snippet() {
+        Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayCounterOverflow { .. } => {
+            return Some(Limit::Aliases);
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => return Some(Limit::Depth),
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. }, ..
+        } => return Some(Limit::Nodes),
+        _ => {}
+    }
+    let said = error.without_snippet().to_string();
+    let limits = [
+        ("alias replay limit exceeded", Limit::Aliases),
+        ("budget breached: Depth", Limit::Depth),
+        ("budget breached: Nodes", Limit::Nodes),
+        ("budget breached: Events", Limit::Nodes),
+    ];
+    limits.into_iter().find(|(text, _)| said.starts_with(text)).map(|(_, limit)| limit)
+}
+
+fn text_hint(said: &str) -> bool {
+    said.contains("indent") || said.contains("tab")
+}
+
+fn cure_of(indentation: bool) -> &'static str {
+    if indentation {
+        "indent with spaces, the same number for keys of one map"
+    } else {
+        "check the indentation, the quotes and the colons of this line and the one above"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(node: &Node) -> String {
+        match &node.value {
+            Value::Null => "~".to_owned(),
+            Value::Text(text) => format!("{}:{text:?}", node.at.line),
+            Value::List(items) => {
+                format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
+            }
+            Value::Map(entries) => {
+                let entry =
+                    |(k, v): &(At<String>, Node)| format!("{}:{}={}", k.at.line, k.value, shown(v));
+                format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+
+    fn tree(text: &str) -> Result<String, String> {
+        let mut report = Report::default();
+        let node = parse(&Arc::from("dag.yaml"), text, &mut report);
+        report.finish().map_err(|f| f.to_string())?;
+        Ok(shown(&node.expect("no fault, so a tree")))
+    }
+
+    #[test]
+    fn scalars_keep_their_spelling_and_line() {
+        for (text, seen) in [
+            ("a: 007\nb: NO\n", r#"{1:a=1:"007" 2:b=2:"NO"}"#),
+            ("a: 1.50 # rate\nb: 22:30\nc: 0x1F\n", r#"{1:a=1:"1.50" 2:b=2:"22:30" 3:c=3:"0x1F"}"#),
+            ("\u{FEFF}月: 1e999\nn: null\n", r#"{1:月=1:"1e999" 2:n=~}"#),
+            ("x: &r 010\ny: *r\n", r#"{1:x=1:"010" 2:y=2:"010"}"#),
+            (
+                "b: &b {t: 00}\nc:\n  <<: *b\n  u: 'q'\n",
+                r#"{1:b={1:t=1:"00"} 2:c={4:u=4:"q" 3:t=3:"00"}}"#,
+            ),
+            ("{\n\t\"a\": [1.0,\n\t\ttrue, \"中\"]\n}", r#"{2:a=[2:"1.0" 3:"true" 3:"中"]}"#),
+            ("a: 007\r\nb: |\r\n  x\r\n  y\r\n", r#"{1:a=1:"007" 2:b=3:"x\ny\n"}"#),
+            ("- ''\n- \"~\"\n- ~\n", r#"[1:"" 2:"~" ~]"#),
+        ] {
+            assert_eq!(tree(text).as_deref(), Ok(seen), "{text}");
+        }
+    }
+
+    #[test]
+    fn unreadable_text_names_its_line() {
+        for (text, said) in [
+            ("a: 1\na: 2\n", "dag.yaml:2: a is defined twice in the same map; keep one"),
+            ("a: [1\nb: 2\n", "is not readable as YAML"),
+            ("a:\n\t- x\n", "dag.yaml:2: "),
+            ("a: 1\n---\nb: 1\n", "is not readable"),
+            ("a: *nowhere\n", "dag.yaml:1: "),
+            (
+                "a: 1\n\"\": 2\n",
+                "dag.yaml:2: this is not readable as YAML or JSON: a key is empty; ",
+            ),
+        ] {
+            let fault = tree(text).expect_err(text);
+            assert!(fault.contains(said), "{text:?}: {fault}");
+        }
+        let deep = "[".repeat(2_000);
+        assert!(tree(&deep).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[ -~\\n\\t:&*!{}\\[\\]<|>'\"\u{4e00}-\u{4e10}]{0,200}") {
+            let _ = tree(&text);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Reads `schedules`: every key for its form, and where it stands.
+
+use crate::definition::fault::{At, Place, Report};
+use crate::definition::fields::{Fields, single};
+use crate::definition::keys::{
+    AFTER, BLACKOUT, DELAY_MAX, NEWEST, RETRIES_MAX, SCHEDULE, TIMEOUT_MAX,
+};
+use crate::definition::node::{Node, Value};
+use crate::definition::read::{batch_type, same_code};
+use crate::definition::read_audience::addresses;
+use crate::domain::calendar::Shift;
+use crate::domain::id::{BadName, CalendarCode, GroupCode};
+use crate::domain::misfire::MisfirePolicy;
+use crate::domain::overlap::Overlap;
+use crate::domain::schedule::{AfterWords, Blackout, Ending, TimingWords};
+use crate::domain::trigger::TriggerWords;
+use std::collections::HashMap;
+
+/// A schedule as the user wrote it.
+#[derive(Debug)]
+pub(crate) struct RawSchedule {
+    pub code: At<String>,
+    pub words: TriggerWords,
+    pub owner: Option<At<String>>,
+    /// Where each of its keys stands.
+    pub places: HashMap<&'static str, Place>,
+    /// Whether all of it could be read.
+    pub form: Form,
+}
+
+/// Whether the form of all values is right; then what they mean can be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Right,
+    Wrong,
+}
+
+/// Reads one schedule.
+pub(crate) fn schedule(code: At<String>, node: Node, report: &mut Report) -> RawSchedule {
+    let whose = format!("schedule {}", code.value);
+    let places = places(&node);
+    let mut own = Report::default();
+    let mut fields = Fields::open(whose, node, SCHEDULE, &mut own);
+    same_code(&mut fields, "code", &code);
+    let owner = fields.line("owner", 255);
+    let words = TriggerWords {
+        code: code.value.clone(),
+        name: text(fields.line("name", 255)),
+        group: named(&mut fields, "group", GroupCode::parse),
+        batch_type: text(batch_type(&mut fields)),
+        batch_no: text(fields.word("batch_no")),
+        business_date: date(&mut fields),
+        params: params(&mut fields),
+        free_text: value(fields.flag("free_text")),
+        handler: text(fields.word("handler")),
+        handler_param: text(fields.word("handler_param")),
+        timing: timing(&mut fields),
+        misfire: misfire(&mut fields),
+        misfire_window_sec: value(fields.number("misfire_window_sec", 1..=u32::MAX)),
+        overlap: value(fields.choice("overlap", &Overlap::ALL.map(|o| (o.as_str(), o)))),
+        retry_count: value(fields.number("retry_count", 0..=RETRIES_MAX)),
+        retry_delay_sec: value(fields.number("retry_delay_sec", 1..=DELAY_MAX)),
+        timeout_sec: value(fields.number("timeout_sec", 1..=TIMEOUT_MAX)),
+        notify_email: addresses(&mut fields, "notify_email")
+            .unwrap_or_default()
+            .into_iter()
+            .map(|address| address.value)
+            .collect(),
+        owner: owner.as_ref().map(|owner| owner.value.clone()),
+    };
+    let form = if report.absorb(own) { Form::Right } else { Form::Wrong };
+    RawSchedule { code, words, owner, places, form }
+}
+
+fn places(node: &Node) -> HashMap<&'static str, Place> {
+    let Value::Map(entries) = &node.value else { return HashMap::new() };
+    let known = |key: &str| SCHEDULE.iter().copied().find(|k| *k == key);
+    entries.iter().filter_map(|(key, node)| Some((known(&key.value)?, node.at.clone()))).collect()
+}
+
+fn text(word: Option<At<String>>) -> Option<String> {
+    word.map(|word| word.value)
+}
+
+fn value<T>(number: Option<At<T>>) -> Option<T> {
+    number.map(|number| number.value)
+}
+
+fn named<T>(
+    fields: &mut Fields<'_>,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, BadName>,
+) -> Option<T> {
+    let word = fields.word(key)?;
+    parse(&word.value)
+        .map_err(|error| {
+            let what = format!("{}: {key}: {error}", fields.whose);
+            fields.report.fault(&word.at, what, "");
+        })
+        .ok()
+}
+
+fn date(fields: &mut Fields<'_>) -> Option<chrono::NaiveDate> {
+    let word = fields.word("business_date")?;
+    let date = word.value.trim().parse().ok();
+    if date.is_none() {
+        let what = format!("{}: business_date is {:?}, not a date", fields.whose, word.value);
+        fields.report.fault(&word.at, what, "write YYYY-MM-DD");
+    }
+    date
+}
+
+fn params(fields: &mut Fields<'_>) -> std::collections::BTreeMap<String, String> {
+    let all = fields.named_texts("params");
+    all.into_iter().map(|(name, text)| (name.value, text.value)).collect()
+}
+
+fn timing(fields: &mut Fields<'_>) -> TimingWords {
+    TimingWords {
+        cron: text(fields.word("cron")),
+        every_sec: value(fields.number("every_sec", i64::MIN..=i64::MAX)),
+        delay_sec: value(fields.number("delay_sec", i64::MIN..=i64::MAX)),
+        once_at: text(fields.word("once_at")),
+        rule: text(fields.word("rule")),
+        at: text(fields.word("at")),
+        event: text(fields.word("event")),
+        manual: value(fields.flag("manual")),
+        after: after(fields),
+        time_zone: text(fields.word("time_zone")),
+        calendar: named(fields, "calendar", CalendarCode::parse),
+        shift: value(fields.choice("shift", &Shift::ALL.map(|s| (s.as_str(), s)))),
+        start: text(fields.word("start")),
+        end: text(fields.word("end")),
+        blackouts: blackouts(fields),
+    }
+}
+
+fn after(fields: &mut Fields<'_>) -> Option<AfterWords> {
+    let node = fields.take("after")?;
+    let whose = format!("{}: after", fields.whose);
+    if !matches!(node.value, Value::Map(_)) {
+        let word = single(&whose, node, fields.report)?;
+        let group = GroupCode::parse(&word.value)
+            .map_err(|error| fields.report.fault(&word.at, format!("{whose}: {error}"), ""));
+        return group.ok().map(AfterWords::Group);
+    }
+    let at = node.at.clone();
+    let mut inner = Fields::open(whose.clone(), node, AFTER, fields.report);
+    let on = inner.choice("on", &[("success", Ending::Success), ("end", Ending::End)]);
+    let Some(group) = inner.word("group") else {
+        fields.report.fault(&at, format!("{whose} names no group"), "add group: CODE");
+        return None;
+    };
+    let code = GroupCode::parse(&group.value)
+        .map_err(|error| fields.report.fault(&group.at, format!("{whose}: {error}"), ""));
+    Some(AfterWords::Full { group: code.ok()?, on: on.map(|on| on.value).unwrap_or_default() })
+}
+
+fn misfire(fields: &mut Fields<'_>) -> Option<MisfirePolicy> {
+    let node = fields.take("misfire")?;
+    let whose = format!("{}: misfire", fields.whose);
+    if matches!(node.value, Value::Map(_)) {
+        let mut inner = Fields::open(whose, node, NEWEST, fields.report);
+        return inner.number("newest", 1..=u32::MAX).map(|n| MisfirePolicy::Newest(n.value));
+    }
+    let word = single(&whose, node, fields.report)?;
+    match word.value.trim() {
+        "skip" => Some(MisfirePolicy::Skip),
+        "once" => Some(MisfirePolicy::Once),
+        "all" => Some(MisfirePolicy::All),
+        other => {
+            let cure = "use one of skip, once, all, or {newest: 3}";
+            fields.report.fault(&word.at, format!("{whose} is {other:?}"), cure);
+            None
+        }
+    }
+}
+
+fn blackouts(fields: &mut Fields<'_>) -> Vec<Blackout> {
+    let Some(node) = fields.take("blackouts") else { return Vec::new() };
+    let whose = format!("{}: blackouts", fields.whose);
+    let items = match node.value {
+        Value::List(items) => items,
+        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
+            vec![Node { at: node.at, value }]
+        }
+    };
+    items.into_iter().filter_map(|item| blackout(&whose, item, fields.report)).collect()
+}
+
+fn blackout(whose: &str, item: Node, report: &mut Report) -> Option<Blackout> {
+    let at = item.at.clone();
+    let mut fields = Fields::open(whose, item, BLACKOUT, report);
+    let mut words = serde_json::Map::new();
+    for key in BLACKOUT {
+        if let Some(word) = fields.text(key) {
+            words.insert((*key).to_owned(), word.value.into());
+        }
+    }
+    let read = serde_json::from_value(serde_json::Value::Object(words));
+    read.map_err(|error| report.fault(&at, format!("{whose}: {error}"), "")).ok()
+}

@@ -1,0 +1,175 @@
+//! What schedules mean: read, and held against the rest of the definition.
+
+use crate::definition::fault::{At, Fault, Faults, Place, Report};
+use crate::definition::load::Loaded;
+use crate::definition::near::did_you_mean;
+use crate::definition::read_schedules::{Form, RawSchedule};
+use crate::domain::calendar::Calendars;
+use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::job::{Definition, Group};
+use crate::domain::schedule::read_zone;
+use crate::domain::time::Millis;
+use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
+use crate::domain::trigger_check::{self, Around, Finding, Grade};
+use chrono_tz::Tz;
+use std::collections::{BTreeMap, HashMap};
+
+/// Where each key of a schedule stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places(HashMap<TriggerCode, (Place, HashMap<&'static str, Place>)>);
+
+impl Places {
+    /// The place of a key; of one that is not written, that of the schedule.
+    fn of(&self, code: &TriggerCode, key: &str) -> Option<&Place> {
+        let (own, keys) = self.0.get(code)?;
+        // What an order says stands in handler_param where that is written.
+        let order = ["batch_no", "group", "type", "params"].contains(&key);
+        let raw = || keys.get("handler_param").filter(|_| order);
+        Some(keys.get(key).or_else(raw).unwrap_or(own))
+    }
+}
+
+/// Makes schedules of what the user said.
+pub(crate) fn schedules(
+    raw: Vec<RawSchedule>,
+    groups: &[Group],
+    report: &mut Report,
+) -> (Vec<TriggerDef>, Places) {
+    let (mut made, mut places) = (Vec::new(), Places::default());
+    for raw in raw {
+        let RawSchedule { code, mut words, places: keys, form, .. } = raw;
+        let needs_days = words.timing.rule.is_some() || words.timing.shift.is_some();
+        if needs_days && words.timing.calendar.is_none() {
+            words.timing.calendar = calendar(&words, groups);
+        }
+        unknown_group(&code, &words, &keys, groups, report);
+        match words.clone().read(zone(&words, groups)) {
+            Ok(_) if form == Form::Wrong => {}
+            Ok(def) => {
+                places.0.insert(def.code.clone(), (code.at, keys));
+                made.push(def);
+            }
+            Err(faults) => {
+                for fault in faults.0 {
+                    // A value that could not be read is missing now, which need not be said too.
+                    if form == Form::Wrong && !names(&fault, &keys) {
+                        continue;
+                    }
+                    let at = keys.get(fault.key).unwrap_or(&code.at);
+                    let what = format!("schedule {}: {}", code.value, fault.what);
+                    report.fault(at, what, fault.cure);
+                }
+            }
+        }
+    }
+    (made, places)
+}
+
+/// The groups that it opens.
+fn opened<'a>(words: &'a TriggerWords, groups: &'a [Group]) -> impl Iterator<Item = &'a Group> {
+    groups.iter().filter(|g| words.opens(&g.code, g.batch_type.as_deref()))
+}
+
+/// The calendar of the groups that it opens, when it is one.
+fn calendar(words: &TriggerWords, groups: &[Group]) -> Option<CalendarCode> {
+    let mut all = opened(words, groups).map(|g| g.calendar.as_ref());
+    let first = all.next()?;
+    all.all(|other| other == first).then(|| first.cloned())?
+}
+
+/// Whether a fault is of a key that is written, and not that one is missing.
+fn names(fault: &WordFault, keys: &HashMap<&'static str, Place>) -> bool {
+    fault.key != "code" && keys.contains_key(fault.key)
+}
+
+/// The zone of the groups that it opens; of groups with several, it has to say one itself.
+fn zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
+    let mut zones: Vec<&str> =
+        opened(words, groups).map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
+    zones.sort_unstable();
+    zones.dedup();
+    match zones[..] {
+        // A fault of the group's own, where that is said.
+        [one] => Some(read_zone(one).unwrap_or(Tz::UTC)),
+        [] => Some(Tz::UTC),
+        [_, _, ..] => None,
+    }
+}
+
+fn unknown_group(
+    code: &At<String>,
+    words: &TriggerWords,
+    keys: &HashMap<&'static str, Place>,
+    groups: &[Group],
+    report: &mut Report,
+) {
+    let Some(group) = &words.group else { return };
+    if groups.iter().any(|g| g.code == *group) {
+        return;
+    }
+    let hint = did_you_mean(group.as_str(), groups.iter().map(|g| g.code.as_str()));
+    let what = format!("schedule {}: group {group} is not defined in this file", code.value);
+    let at = keys.get("group").unwrap_or(&code.at);
+    report.fault(at, what, format!("{hint}define it here, or use procession schedule add"));
+}
+
+/// What the schedules of a file are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The calendars; without them weekends stand in for each that is named.
+    pub calendars: Option<&'a Calendars>,
+    /// The present time.
+    pub now: Millis,
+    /// How long the batches of groups are expected to take, milliseconds, as far as that is known.
+    pub expected: &'a BTreeMap<GroupCode, i64>,
+    /// What is stored: schedules that stay beside those of the file, and those that are in both. What is
+    /// stored already is not refused because its time is over.
+    pub stored: &'a [TriggerDef],
+}
+
+impl Loaded {
+    /// What is wrong with its schedules that a definition alone does not show: whether they ever fire,
+    /// number their batches apart and leave them time to end. Gives what is worth a look.
+    ///
+    /// # Errors
+    /// Every fault, at the line of its key.
+    pub fn look_at_schedules(&self, look: Look<'_>) -> Result<Vec<Fault>, Faults> {
+        let mut report = Report::default();
+        let Look { calendars, now, expected, stored } = look;
+        let known = calendars.cloned().unwrap_or_default();
+        let defs = &Definition { calendars: known, ..self.definition.clone() };
+        let around = Around { defs, calendars, now, expected };
+        for def in &defs.schedules {
+            let is_new = stored.iter().all(|s| s != def);
+            // What a calendar lacks is said once for all that use it, by whoever applies.
+            let lacks = |f: &Finding| f.fault.key == "calendar" && f.grade == Grade::Warned;
+            let found = trigger_check::check(def, &around).into_iter();
+            for finding in found.filter(|f| !lacks(f)) {
+                let grade = if is_new { finding.grade } else { Grade::Warned };
+                self.say(&def.code, &Finding { grade, ..finding }, &mut report);
+            }
+        }
+        let is_other = |s: &&TriggerDef| defs.schedules.iter().all(|d| d.code != s.code);
+        let all: Vec<TriggerDef> =
+            defs.schedules.iter().chain(stored.iter().filter(is_other)).cloned().collect();
+        for (code, finding) in trigger_check::rings(&all, defs) {
+            self.say(&code, &finding, &mut report);
+        }
+        report.finish()
+    }
+
+    fn say(&self, code: &TriggerCode, finding: &Finding, report: &mut Report) {
+        let Finding { fault, grade } = finding;
+        let whole = Place::new(&"schedules".into(), 0);
+        let at = self.places.of(code, fault.key).unwrap_or(&whole);
+        let what = format!("schedule {code}: {}", fault.what);
+        match grade {
+            Grade::Refused => report.fault(at, what, fault.cure.clone()),
+            Grade::Warned => report.warn(at, what, fault.cure.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "schedules_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+//! The forms that values in a definition file have, and each as JSON Schema.
+
+use crate::domain::job::JobKind;
+use crate::domain::source::DialectName;
+use serde_json::{Map, Value, json};
+
+/// A map of known keys; `name` is the list in `keys.rs` in lower case.
+pub(crate) struct Section {
+    pub name: &'static str,
+    pub keys: &'static [Key],
+}
+
+/// A key: its name, one sentence, and what its value may be.
+pub(crate) struct Key(pub &'static str, pub &'static str, pub Form);
+
+/// What a value may be.
+pub(crate) enum Form {
+    /// A single value.
+    Text,
+    /// A whole number.
+    Int(i64, i64),
+    /// A truth value.
+    Flag,
+    /// A time of day.
+    Time,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// When an event is told.
+    Moment,
+    /// By when something is due.
+    Due,
+    /// How many times the usual.
+    Factor,
+    /// A job type.
+    JobType,
+    /// A list of single values, or one.
+    Texts,
+    /// Names and texts.
+    NamedTexts,
+    /// SQL: one text, or one per dialect.
+    Sql,
+    /// A list of maps of this section.
+    List(&'static str),
+    /// A list of single values or maps of this section, or one of either.
+    Mixed(&'static str),
+    /// Maps of this section by name, or a list of them with their names inside, under this key.
+    By(&'static str, &'static str),
+    /// The same; a single value may stand for the map.
+    Short(&'static str, &'static str),
+    /// One map of this section.
+    Map(&'static str),
+    /// What a job takes: names with single values, or a list of names or maps of this section.
+    Uses(&'static str),
+    /// One map of this section, or one of these words.
+    OrWord(&'static str, &'static [&'static str]),
+    /// One map of this section, or a single value.
+    OrText(&'static str),
+    /// One map of this section, or a list of two values.
+    OrPair(&'static str),
+    /// One map of this section, or a list of values.
+    OrTexts(&'static str),
+}
+
+/// What a value of this form may be, as JSON Schema; null counts as absent.
+pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
+    match form {
+        Form::Text => json!({"type": ["string", "number", "boolean", "null"]}),
+        Form::Int(min, max) => json!({
+            "type": ["integer", "string", "null"], "minimum": min, "maximum": max,
+            "pattern": "^[+-]?[0-9]+$"
+        }),
+        Form::Flag => json!({"enum": [
+            true, false, "true", "false", "yes", "no", "on", "off", "y", "n", 1, 0, "1", "0", null
+        ]}),
+        Form::Time => json!({
+            "type": ["string", "null"], "pattern": "^[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?$"
+        }),
+        Form::Words(words) => {
+            let all: Vec<Value> =
+                words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
+            json!({"enum": all})
+        }
+        // Readers of YAML 1.1 take `off` for a truth value.
+        Form::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
+        Form::Due => json!({
+            "type": ["string", "null"],
+            "pattern": "^((([+][0-9]+d|workday[(][+]?[0-9]+[)]) +)?[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?\
+                |[0-9]+h([0-9]+m)?([0-9]+s)?|[0-9]+m([0-9]+s)?|[0-9]+s)$"
+        }),
+        Form::Factor => json!({
+            "type": ["number", "string", "null"], "minimum": 1.1, "maximum": 100,
+            "pattern": "^[0-9]{1,3}([.][0-9]{1,2})?$"
+        }),
+        Form::JobType => {
+            let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
+            let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
+            json!({"anyOf": all})
+        }
+        Form::Texts => json!({
+            "type": ["array", "string", "number", "null"],
+            "items": {"type": ["string", "number", "boolean"]}
+        }),
+        Form::NamedTexts => {
+            json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
+        }
+        Form::Sql => {
+            let texts: Map<String, Value> = DialectName::ALL
+                .iter()
+                .map(|d| (d.to_string(), json!({"type": ["string", "null"]})))
+                .collect();
+            json!({
+                "type": ["string", "object", "null"], "properties": texts,
+                "additionalProperties": false
+            })
+        }
+        Form::List(_) | Form::Mixed(_) | Form::By(..) | Form::Short(..) => maps_of(form),
+        Form::Map(_) | Form::Uses(_) | Form::OrWord(..) => maps_of(form),
+        Form::OrText(_) | Form::OrPair(_) | Form::OrTexts(_) => maps_of(form),
+    }
+}
+
+/// The forms that hold maps of a section.
+fn maps_of(form: &Form) -> Value {
+    let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
+    match form {
+        Form::Text | Form::Int(..) | Form::Flag | Form::Time | Form::Words(_) => Value::Null,
+        Form::JobType | Form::Moment | Form::Due | Form::Factor => Value::Null,
+        Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
+        Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
+        Form::Mixed(section) => {
+            let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});
+            json!({"anyOf": [{"type": "array", "items": one}, one]})
+        }
+        Form::By(section, key) => by(section, key, refer(section)),
+        Form::Short(section, key) => {
+            let short = json!({"type": ["string", "number", "boolean"]});
+            by(section, key, json!({"anyOf": [short, refer(section)]}))
+        }
+        Form::Map(section) => json!({"anyOf": [refer(section)]}),
+        Form::Uses(section) => {
+            let word = json!({"type": ["string", "number"]});
+            let one = json!({"anyOf": [word, refer(section)]});
+            let named = json!({"type": ["string", "number", "null"]});
+            json!({"anyOf": [
+                {"type": ["object", "null"], "additionalProperties": named},
+                {"type": "array", "items": one}, word
+            ]})
+        }
+        Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        Form::OrText(section) => {
+            json!({"anyOf": [{"type": ["string", "number", "null"]}, refer(section)]})
+        }
+        Form::OrTexts(section) => {
+            let texts =
+                json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
+            json!({"anyOf": [texts, refer(section)]})
+        }
+        Form::OrPair(section) => {
+            let pair = json!({
+                "type": "array", "minItems": 2, "maxItems": 2,
+                "items": {"type": ["string", "number", "null"]}
+            });
+            json!({"anyOf": [pair, refer(section)]})
+        }
+    }
+}
+
+/// Maps by name, or a list of maps that hold their name themselves.
+fn by(section: &str, key: &str, entry: Value) -> Value {
+    let inside = if section == "template" {
+        json!({"type": "object"})
+    } else {
+        json!({"$ref": format!("#/definitions/{section}")})
+    };
+    json!({"anyOf": [
+        {"type": ["object", "null"], "additionalProperties": entry},
+        {"type": "array", "items": {"allOf": [inside, {"required": [key]}]}}
+    ]})
+}

@@ -1,0 +1,194 @@
+//! The clock on the wall of a zone: which moments show a given time, and what happens where the
+//! clocks are changed.
+
+use crate::domain::time::Millis;
+use chrono::{
+    MappedLocalTime, NaiveDateTime, Offset as _, TimeDelta, TimeZone as _, Timelike as _,
+};
+use chrono_tz::{GapInfo, Tz};
+
+/// The moments at which a wall clock shows one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// One moment, as on most days.
+    Once(Millis),
+    /// Two: the clocks were put back in between (an overlap).
+    Twice(Millis, Millis),
+    /// None: the clocks were put forward over it (a gap). The moment is the first one after the gap.
+    Never(Millis),
+}
+
+impl Shown {
+    /// The moment at which a plan for this time is carried out: the first one that shows it, or the
+    /// first one after the gap. Never goes down as the time goes up.
+    pub fn planned(self) -> Millis {
+        match self {
+            Self::Once(at) | Self::Twice(at, _) | Self::Never(at) => at,
+        }
+    }
+}
+
+/// When the clock of `zone` shows `wall`.
+pub fn shown(wall: NaiveDateTime, zone: Tz) -> Shown {
+    match zone.from_local_datetime(&wall) {
+        MappedLocalTime::Single(at) => Shown::Once(at.to_utc().into()),
+        MappedLocalTime::Ambiguous(first, second) => {
+            Shown::Twice(first.to_utc().into(), second.to_utc().into())
+        }
+        MappedLocalTime::None => Shown::Never(after_gap(wall, zone)),
+    }
+}
+
+/// What the clock of `zone` shows at `at`, to the millisecond.
+pub fn wall_at(at: Millis, zone: Tz) -> NaiveDateTime {
+    at.to_utc().with_timezone(&zone).naive_local()
+}
+
+/// How far the clock of `zone` is ahead of UTC at `at`, in seconds.
+pub fn ahead_sec(at: Millis, zone: Tz) -> i64 {
+    let offset = zone.offset_from_utc_datetime(&at.to_utc().naive_utc());
+    i64::from(offset.fix().local_minus_utc())
+}
+
+/// The first moment, `from` or later (a whole second), that carries out one of the times that
+/// `wall_from` knows, each of which is a plan for one moment ([`Shown::planned`]); with that time.
+///
+/// `wall_from` gives the first of its times at or after another, and both are whole seconds.
+pub fn next_planned<E>(
+    from: Millis,
+    zone: Tz,
+    mut wall_from: impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    // Plans never go back as times go up, so the first time not yet done has the first moment.
+    let wall = wall_from(first_open(from, zone))?;
+    Ok(wall.map(|wall| (shown(wall, zone).planned(), wall)))
+}
+
+/// The first time of the wall clock whose plan is `from` or later.
+fn first_open(from: Millis, zone: Tz) -> NaiveDateTime {
+    let now = whole_second(wall_at(from, zone));
+    match shown(now, zone) {
+        // Second pass: everything in the overlap was done in the first.
+        Shown::Twice(first, second) if first < from => {
+            let change = change_between(first, second, zone);
+            now + TimeDelta::milliseconds(change.since(first))
+        }
+        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => {
+            // The first second after a gap has the times in the gap as well.
+            let leap = ahead_sec(from, zone) - ahead_sec(from.plus(-1_000), zone);
+            now - TimeDelta::seconds(leap.max(0))
+        }
+    }
+}
+
+/// The first moment, `from` or later (a whole second), that shows one of the times that `wall_from`
+/// knows; with that time.
+pub fn next_shown<E>(
+    from: Millis,
+    zone: Tz,
+    mut wall_from: impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    let now = whole_second(wall_at(from, zone));
+    let onward = not_before(from, now, zone, &mut wall_from)?;
+    // Within the first pass of an overlap, times before `now` are still to come, in the second.
+    let again = match shown(now, zone) {
+        Shown::Twice(first, second) if first == from => {
+            let change = change_between(first, second, zone);
+            not_before(change, wall_at(change, zone), zone, &mut wall_from)?
+        }
+        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => None,
+    };
+    Ok(match (onward, again) {
+        (Some(onward), Some(again)) => Some(onward.min(again)),
+        (one, other) => one.or(other),
+    })
+}
+
+/// The first moment at or after `from` that shows the first of the times from `now` on, which is what
+/// is shown at `from`.
+fn not_before<E>(
+    mut from: Millis,
+    mut now: NaiveDateTime,
+    zone: Tz,
+    wall_from: &mut impl FnMut(NaiveDateTime) -> Result<Option<NaiveDateTime>, E>,
+) -> Result<Option<(Millis, NaiveDateTime)>, E> {
+    while let Some(wall) = wall_from(now)? {
+        match shown(wall, zone) {
+            Shown::Once(at) => return Ok(Some((at, wall))),
+            Shown::Twice(first, second) => {
+                return Ok(Some((if first >= from { first } else { second }, wall)));
+            }
+            Shown::Never(after) => (from, now) = (after, wall_at(after, zone)),
+        }
+    }
+    Ok(None)
+}
+
+/// The first moment after `first` at which the clock of `zone` is set otherwise than at `first`,
+/// given that it is so at `second`; whole seconds.
+fn change_between(first: Millis, second: Millis, zone: Tz) -> Millis {
+    let before = ahead_sec(first, zone);
+    let (mut low, mut high) = (first.0.div_euclid(1_000), second.0.div_euclid(1_000));
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if ahead_sec(Millis(middle * 1_000), zone) == before {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Millis(high * 1_000)
+}
+
+/// `wall` without the part of its second that has passed.
+fn whole_second(wall: NaiveDateTime) -> NaiveDateTime {
+    wall.with_nanosecond(0).unwrap_or(wall)
+}
+
+/// The moment at which the clocks went forward over `wall`.
+fn after_gap(wall: NaiveDateTime, zone: Tz) -> Millis {
+    let begin = GapInfo::new(&wall, &zone).and_then(|gap| gap.begin);
+    let moment = match begin {
+        Some((from, offset)) => {
+            from - TimeDelta::seconds(i64::from(offset.fix().local_minus_utc()))
+        }
+        // Only before the first entry of a zone's table, which begins at the start of time.
+        None => wall,
+    };
+    moment.and_utc().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(zone: &str, wall: &str) -> String {
+        let zone: Tz = zone.parse().expect("zone");
+        match shown(wall.parse().expect("time"), zone) {
+            Shown::Once(at) => format!("once {at}"),
+            Shown::Twice(first, second) => format!("twice {first} {second}"),
+            Shown::Never(after) => format!("never {after}"),
+        }
+    }
+
+    #[test]
+    fn clocks_are_changed_in_many_ways() {
+        for (zone, wall, expected) in [
+            ("Asia/Shanghai", "2026-07-31T02:30:00", "once 2026-07-30T18:30:00.000Z"),
+            ("America/New_York", "2026-03-08T02:30:00", "never 2026-03-08T07:00:00.000Z"),
+            ("America/New_York", "2026-03-08T03:00:00", "once 2026-03-08T07:00:00.000Z"),
+            (
+                "America/New_York",
+                "2026-11-01T01:30:00",
+                "twice 2026-11-01T05:30:00.000Z 2026-11-01T06:30:00.000Z",
+            ),
+            // Half an hour, and a gap that begins at midnight.
+            ("Australia/Lord_Howe", "2026-10-04T02:15:00", "never 2026-10-03T15:30:00.000Z"),
+            ("Africa/Cairo", "2026-04-24T00:00:00", "never 2026-04-23T22:00:00.000Z"),
+            // Samoa left out a whole day when it crossed the date line.
+            ("Pacific/Apia", "2011-12-30T10:00:00", "never 2011-12-30T10:00:00.000Z"),
+        ] {
+            assert_eq!(words(zone, wall), expected, "{zone} {wall}");
+        }
+    }
+}

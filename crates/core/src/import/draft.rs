@@ -1,0 +1,267 @@
+//! What an importer has gathered so far: a definition in the making, and what is to be said about it.
+
+use crate::definition::{Place, Report};
+use crate::domain::external::ExternalDependency;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::source::{DialectName, Source};
+use crate::domain::trigger::TriggerWords;
+use crate::domain::trigger_rule::When;
+use crate::import::Asked;
+use crate::import::finish::Beside;
+use crate::import::name::Names;
+use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::schedule::{Firing, Pending};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Longest a body may run here; what may run longer elsewhere is cut to it, with a note.
+pub(crate) const LONGEST_SEC: u32 = 30 * 24 * 3_600;
+
+/// A definition in the making. Codes are made here, so that each is there once.
+#[derive(Debug)]
+pub struct Draft {
+    pub asked: Asked,
+    pub defs: Definition,
+    pub notes: Vec<Note>,
+    pub beside: Vec<Beside>,
+    pub report: Report,
+    pub pending: Vec<Pending>,
+    /// Where each job stood.
+    pub origins: HashMap<JobCode, Origin>,
+    /// The group of each job: a draft gives no code twice.
+    groups_of: HashMap<JobCode, GroupCode>,
+    groups: Names,
+    jobs: Names,
+    schedules: Names,
+    sources: Names,
+    source_of: HashMap<String, SourceName>,
+    edges: HashSet<(JobCode, JobCode)>,
+    parents: HashMap<JobCode, i32>,
+    met: HashSet<(&'static str, String)>,
+}
+
+impl Draft {
+    /// Nothing gathered yet.
+    pub fn new(asked: Asked) -> Self {
+        Self {
+            asked,
+            defs: Definition::default(),
+            notes: Vec::new(),
+            beside: Vec::new(),
+            report: Report::default(),
+            pending: Vec::new(),
+            origins: HashMap::new(),
+            groups_of: HashMap::new(),
+            groups: Names::groups(),
+            jobs: Names::jobs(),
+            schedules: Names::schedules(),
+            sources: Names::sources(),
+            source_of: HashMap::new(),
+            edges: HashSet::new(),
+            parents: HashMap::new(),
+            met: HashSet::new(),
+        }
+    }
+
+    /// Something that cannot be read at all: nothing is imported.
+    pub fn fault(&mut self, at: &Origin, what: impl Into<String>, cure: impl Into<String>) {
+        let line = u32::try_from(at.line).unwrap_or(0);
+        self.report.fault(&Place::new(&Arc::from(at.file.as_str()), line), what, cure);
+    }
+
+    /// Whether no fault was found so far.
+    pub fn is_sound(&self) -> bool {
+        self.report.is_sound()
+    }
+
+    /// Whether a thing of this kind and name was not met before.
+    pub fn is_first(&mut self, kind: &'static str, name: &str) -> bool {
+        self.met.insert((kind, name.to_owned()))
+    }
+
+    /// Whether nothing at all was found: no job, and nothing to say of one.
+    pub fn is_empty(&self) -> bool {
+        self.defs.jobs.is_empty() && self.notes.is_empty()
+    }
+
+    /// Something that is not, or not quite, as it was.
+    pub fn note(
+        &mut self,
+        level: Level,
+        (origin, about): (&Origin, &str),
+        said: impl Into<Words>,
+        cure: impl Into<Words>,
+    ) {
+        self.notes.push(Note {
+            level,
+            origin: origin.clone(),
+            about: about.to_owned(),
+            said: said.into(),
+            cure: cure.into(),
+        });
+    }
+
+    /// The only group that comes out: it has the code that the user asks for.
+    pub fn only_group(&mut self, title: &str) -> GroupCode {
+        let code = self.asked.group.clone().unwrap_or_else(|| title.to_owned());
+        self.group_as(&code, title)
+    }
+
+    /// One of several groups: its code begins with the one that the user asks for.
+    pub fn group(&mut self, title: &str) -> GroupCode {
+        let code = match &self.asked.group {
+            Some(prefix) => format!("{prefix}_{title}"),
+            None => title.to_owned(),
+        };
+        self.group_as(&code, title)
+    }
+
+    fn group_as(&mut self, code: &str, title: &str) -> GroupCode {
+        let code = GroupCode::parse(&self.groups.name(code)).expect("names are made to fit");
+        let mut group = Group::bare(code.clone());
+        group.time_zone = self.asked.zone.map(|zone| zone.name().to_owned());
+        group.name = title_or(title, code.as_str());
+        self.defs.groups.push(group);
+        code
+    }
+
+    /// A group that was made here, to say more of it.
+    pub fn group_mut(&mut self, code: &GroupCode) -> Option<&mut Group> {
+        self.defs.groups.iter_mut().find(|g| g.code == *code)
+    }
+
+    /// A job to be filled in and handed to [`Draft::push`]: a code of its own, its title as name.
+    pub fn job(&mut self, at: &Origin, group: &GroupCode, title: &str, job_type: &str) -> JobDef {
+        let code = JobCode::parse(&self.jobs.name(title)).expect("names are made to fit");
+        let job_type = JobType::parse(job_type).expect("importers know the job types");
+        self.origins.insert(code.clone(), at.clone());
+        self.groups_of.insert(code.clone(), group.clone());
+        let name = title_or(title, code.as_str());
+        JobDef { name, ..JobDef::bare(code, group.clone(), job_type) }
+    }
+
+    /// A job is complete.
+    pub fn push(&mut self, job: JobDef) {
+        self.defs.jobs.push(job);
+    }
+
+    /// `job` waits for `parent`, of the same group; said twice it is one dependency.
+    pub fn depends(&mut self, job: &JobCode, parent: &JobCode, when: When) {
+        if !self.edges.insert((job.clone(), parent.clone())) {
+            return;
+        }
+        let order = self.parents.entry(job.clone()).or_default();
+        *order += 1;
+        let group = self.groups_of.get(job).expect("a job is made before it waits").clone();
+        let (job_code, depends_on, dependency_order) = (job.clone(), parent.clone(), *order);
+        let edge = JobDependency { group, job_code, depends_on, dependency_order, when };
+        self.defs.dependencies.push(edge);
+    }
+
+    /// A job waits for other batches.
+    pub fn waits(&mut self, external: ExternalDependency) {
+        self.defs.externals.push(external);
+    }
+
+    /// The data source of this title, made at first mention with an address that leads nowhere: what
+    /// other systems export holds none, and the note says so.
+    pub fn source(&mut self, at: &Origin, title: &str, dialect: DialectName) -> SourceName {
+        if let Some(known) = self.source_of.get(title) {
+            return known.clone();
+        }
+        let name = SourceName::parse(&self.sources.name(title)).expect("names are made to fit");
+        let host = name.as_str().to_lowercase().replace('_', "-");
+        let host = host.trim_matches('-');
+        let url = match dialect {
+            DialectName::Sqlite => format!("sqlite:{host}.db"),
+            DialectName::Mysql => format!("mysql://user@{host}.invalid:3306/database"),
+            DialectName::Postgres => format!("postgres://user@{host}.invalid:5432/database"),
+        };
+        let env = {
+            let source = bare_source(name.clone(), url);
+            let env = source.url_env();
+            self.defs.sources.push(source);
+            env
+        };
+        let also = if title == name.as_str() { String::new() } else { format!(" ({title})") };
+        let said = (
+            format!("source {name}{also} comes without its address, user and password"),
+            format!("数据源 {name}{also} 不含地址、用户和密码"),
+        );
+        let cure = (
+            format!("write its url in the file, or set {env}; the password goes into password_env"),
+            format!("请在文件中填写 url,或设置环境变量 {env};密码用 password_env 指定"),
+        );
+        self.note(Level::Look, (at, name.as_str()), said, cure);
+        self.source_of.insert(title.to_owned(), name.clone());
+        name
+    }
+
+    /// A data source whose address is known.
+    pub fn source_at(&mut self, title: &str, url: &str) -> SourceName {
+        if let Some(known) = self.source_of.get(title) {
+            return known.clone();
+        }
+        let name = SourceName::parse(&self.sources.name(title)).expect("names are made to fit");
+        self.defs.sources.push(bare_source(name.clone(), url.to_owned()));
+        self.source_of.insert(title.to_owned(), name.clone());
+        name
+    }
+
+    /// A source that was made here, to say more of it.
+    pub fn source_mut(&mut self, name: &SourceName) -> Option<&mut Source> {
+        self.defs.sources.iter_mut().find(|s| s.name == *name)
+    }
+
+    /// A schedule. Its code is made of `words.code`, and its batch numbers are chosen when it says none.
+    /// One that was switched off does not fire here either.
+    pub fn schedule(&mut self, at: &Origin, mut words: TriggerWords, firing: Firing) {
+        words.name = words.name.map(|name| title_or(&name, &words.code));
+        words.code = self.schedules.name(&words.code);
+        self.pending.push(Pending { origin: at.clone(), words, firing });
+    }
+
+    /// A file that stands beside the definition; its path leads nowhere else, whatever an archive says.
+    pub fn beside(&mut self, path: &str, bytes: Vec<u8>) {
+        let parts = path.split(['/', '\\']).filter(|part| !["", ".", ".."].contains(part));
+        let path = parts.collect::<Vec<_>>().join("/");
+        self.beside.push(Beside { path, bytes });
+    }
+
+    /// Seconds as a job may have them: 0 (no limit there) is the longest that there is here.
+    pub fn timeout(&mut self, at: &Origin, about: &str, seconds: u64) -> u32 {
+        match u32::try_from(seconds) {
+            Ok(0) => LONGEST_SEC,
+            Ok(fits) if fits <= LONGEST_SEC => fits,
+            Ok(_) | Err(_) => {
+                let said = (
+                    format!("its time-out of {seconds} s is cut to 30 days, the longest there is"),
+                    format!("超时 {seconds} 秒超过上限,改为 30 天"),
+                );
+                self.note(Level::Differs, (at, about), said, ("", ""));
+                LONGEST_SEC
+            }
+        }
+    }
+}
+
+/// The title on one line, or the code where there is none.
+fn title_or(title: &str, code: &str) -> String {
+    let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
+    if line.is_empty() { code.to_owned() } else { line }
+}
+
+fn bare_source(name: SourceName, url: String) -> Source {
+    Source {
+        name,
+        url,
+        password_env: None,
+        password_file: None,
+        max_parallel: None,
+        procedures: std::collections::BTreeMap::new(),
+        access: GroupAccess::default(),
+    }
+}

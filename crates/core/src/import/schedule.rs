@@ -1,0 +1,144 @@
+//! Schedules of an import: batch numbers that fit them, and none that `check` would refuse.
+
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::schedule::read_zone;
+use crate::domain::time::Millis;
+use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
+use crate::domain::trigger_check::{self, Around, Grade};
+use crate::import::note::{Level, Note, Origin, Words};
+use chrono_tz::Tz;
+use std::collections::BTreeMap;
+
+/// Rules for numbering batches, from the one that people like best to the finest.
+const NUMBERS: [&str; 3] = ["day(0)", "time(%Y%m%d-%H%M)", "time(%Y%m%d-%H%M%S)"];
+
+/// Whether a schedule fired in the other system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firing {
+    /// It did.
+    On,
+    /// It was switched off.
+    Off,
+}
+
+/// A schedule that was gathered.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub origin: Origin,
+    pub words: TriggerWords,
+    pub firing: Firing,
+}
+
+/// The schedule as it goes into the definition, and what is to be said; none when it would be refused.
+pub(crate) fn settled(
+    pending: Pending,
+    defs: &Definition,
+    now: Millis,
+) -> (Option<TriggerDef>, Vec<Note>) {
+    let Pending { origin, words, firing } = pending;
+    let about = words.code.clone();
+    let note = |level, said: Words, cure: Words| Note {
+        level,
+        origin: origin.clone(),
+        about: about.clone(),
+        said,
+        cure,
+    };
+    let made = match numbered(&words, defs, now) {
+        Ok(made) => made,
+        Err(fault) => {
+            let why = one_line(&fault.what);
+            let said = Words::new(
+                format!("its schedule is left out: {why}"),
+                format!("其调度未迁移:{why}"),
+            );
+            let add = format!("procession schedule add {about} --group CODE …");
+            let cure = Words::new(
+                format!("{}write it anew: {add}", lead(&fault.cure)),
+                format!("请另行添加:{add}"),
+            );
+            return (None, vec![note(Level::LeftOut, said, cure)]);
+        }
+    };
+    let mut notes = Vec::new();
+    if firing == Firing::Off {
+        let (kind, conf) = (made.timing.schedule.kind(), made.conf());
+        let said = Words::new(
+            format!("it was switched off there, so here it fires by hand only ({kind}: {conf})"),
+            format!("原系统中已停用,因此这里只能手动触发({kind}: {conf})"),
+        );
+        let cure = Words::new(
+            format!("to switch it on, write {kind}: \"{conf}\" in place of manual: true"),
+            format!("启用时,将 manual: true 改为 {kind}: \"{conf}\""),
+        );
+        notes.push(note(Level::Differs, said, cure));
+        return (Some(by_hand(made)), notes);
+    }
+    for warned in findings(&made, defs, now) {
+        let said = format!("{} (batch_no: {})", one_line(&warned.what), number(&made));
+        notes.push(note(Level::Look, Words::new(said.clone(), said), {
+            Words::new(warned.cure.clone(), warned.cure.clone())
+        }));
+    }
+    (Some(made), notes)
+}
+
+/// Under the first of the rules that gives each firing a number of its own.
+fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<TriggerDef, WordFault> {
+    let zone = zone(words.group.as_ref(), defs);
+    let said = words.batch_no.as_deref().map(|own| vec![own]);
+    let rules = said.unwrap_or_else(|| NUMBERS.to_vec());
+    let mut refused = WordFault::new("batch_no", "no rule numbers its batches apart", "");
+    for rule in rules {
+        let words = TriggerWords { batch_no: Some(rule.to_owned()), ..words.clone() };
+        let made = words.read(Some(zone)).map_err(|faults| {
+            let first = faults.0.into_iter().next();
+            first.unwrap_or_else(|| WordFault::new("code", "it cannot be read", ""))
+        })?;
+        let first = check(&made, defs, now, Grade::Refused).into_iter().next();
+        match first {
+            None => return Ok(made),
+            Some(fault) if fault.key == "batch_no" => refused = fault,
+            Some(fault) => return Err(fault),
+        }
+    }
+    Err(refused)
+}
+
+fn zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {
+    let found = defs.groups.iter().find(|g| Some(&g.code) == group);
+    let zone = found.and_then(|g| g.time_zone.as_deref());
+    zone.and_then(|z| read_zone(z).ok()).unwrap_or(Tz::UTC)
+}
+
+fn findings(made: &TriggerDef, defs: &Definition, now: Millis) -> Vec<WordFault> {
+    check(made, defs, now, Grade::Warned)
+}
+
+fn check(made: &TriggerDef, defs: &Definition, now: Millis, grade: Grade) -> Vec<WordFault> {
+    let expected = BTreeMap::new();
+    let around = Around { defs, calendars: None, now, expected: &expected };
+    let found = trigger_check::check(made, &around);
+    found.into_iter().filter(|f| f.grade == grade).map(|f| f.fault).collect()
+}
+
+/// The same, fired by people alone.
+fn by_hand(mut made: TriggerDef) -> TriggerDef {
+    made.timing.schedule = crate::domain::schedule::Schedule::Manual;
+    made.timing.start = None;
+    made.timing.end = None;
+    made
+}
+
+fn number(made: &TriggerDef) -> String {
+    made.order.as_ref().map_or_else(String::new, |order| order.batch_no.to_string())
+}
+
+fn lead(cure: &str) -> String {
+    if cure.is_empty() { String::new() } else { format!("{cure}; or ") }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,4 +1,0 @@
-//! Finds the word a user probably meant; the rule is `domain`'s, because zones are looked up there.
-
-pub(crate) use crate::domain::near::did_you_mean;
-pub(crate) use crate::domain::near::nearest;
