@@ -4,6 +4,7 @@
 
 mod executors;
 mod http;
+mod ldap;
 mod limits;
 mod notify;
 mod outputs;
@@ -13,6 +14,7 @@ mod trace;
 
 pub use executors::Executors;
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
+pub use ldap::{Ldap, LdapGrant, LdapPassword};
 pub use limits::{ConnectionLimits, Limits};
 pub use notify::{Channel, Mail, Notify};
 pub use outputs::Outputs;
@@ -65,6 +67,8 @@ pub struct Config {
     pub script: Script,
     /// Health and metrics.
     pub http: Http,
+    /// A directory that users log in with.
+    pub ldap: Ldap,
     /// What clients may take.
     pub limits: Limits,
     /// Executors of XXL-JOB.
@@ -312,6 +316,7 @@ impl Config {
         self.outputs.check()?;
         self.http()?;
         self.http.check()?;
+        self.ldap.check()?;
         self.limits.check()?;
         self.executor_networks()?;
         self.retention()?;
@@ -453,6 +458,11 @@ impl Config {
             let role = "the password of Procession's own database";
             files.push(ProtectedFile { role, path: password.clone() });
         }
+        let password = &self.ldap.bind_password_file;
+        if !password.as_os_str().is_empty() {
+            let role = "the password for the directory";
+            files.push(ProtectedFile { role, path: password.clone() });
+        }
         ProtectedFiles::new(files)
     }
 }
@@ -580,6 +590,40 @@ mod tests {
             (
                 "[[http.oidc.grants]]\nclaim = 'a'\ngroup = '*'\nrole = 'admin'\nrights = ['run']\n",
                 "http.oidc.grants: right \"run\"",
+            ),
+            ("[ldap]\nurls = ['dc1']\n", "ldap.urls has \"dc1\""),
+            ("[ldap]\nurls = ['http://dc1']\n", "ldap.urls has \"http://dc1\""),
+            ("[ldap]\nurls = ['ldap://u@dc1']\n", "ldap.urls has \"ldap://u@dc1\""),
+            ("[ldap]\ntls = 'yes'\n", "ldap.tls is \"yes\"; write starttls, none"),
+            (
+                "[ldap]\nurls = ['ldap://dc1.example']\nbase = 'dc=x'\ntls = 'none'\n",
+                "passwords would go to dc1.example in clear",
+            ),
+            ("[ldap]\nurls = ['ldaps://dc1']\n", "ldap.base is \"\""),
+            (
+                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\nuser_filter = '(uid=*)'\n",
+                "ldap.user_filter is \"(uid=*)\"",
+            ),
+            (
+                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\nuser_filter = 'uid={name}'\n",
+                "in parentheses",
+            ),
+            (
+                "[ldap]\nurls = ['ldaps://dc1']\nuser_dn = 'uid=x,dc=x'\n",
+                "ldap.user_dn is \"uid=x,dc=x\"",
+            ),
+            (
+                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\ngroup_filter = '(member=x)'\n",
+                "ldap.group_filter is \"(member=x)\"",
+            ),
+            ("[ldap]\ntimeout_sec = 0\n", "ldap.timeout_sec is 0; it may be 1 to 60"),
+            (
+                "[[ldap.grants]]\nldap_group = 'finance'\ngroup = '*'\nrole = 'admin'\n",
+                "write the group's whole distinguished name",
+            ),
+            (
+                "[[ldap.grants]]\nldap_group = 'cn=f,dc=x'\ngroup = '*'\nrole = 'root'\n",
+                "ldap.grants: role \"root\"",
             ),
             ("[outputs]\nmax_rows = 0\n", "outputs.max_rows is 0"),
             ("[outputs]\nmax_value_bytes = 10\n", "outputs.max_value_bytes is 10"),

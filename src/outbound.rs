@@ -3,6 +3,8 @@
 //! Invariant: certificates are verified, redirects are not followed, proxies are not asked: a token would go with them.
 
 use reqwest::{ClientBuilder, redirect, retry};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use std::error::Error;
 use std::sync::Arc;
@@ -44,14 +46,39 @@ pub fn built(builder: ClientBuilder) -> Result<reqwest::Client, String> {
 }
 
 fn tls(way: Way) -> Result<ClientConfig, String> {
+    let roots = match way {
+        Way::Tls => machine_roots()?,
+        Way::Clear => RootCertStore::empty(),
+    };
+    tls_with(roots)
+}
+
+fn machine_roots() -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    if way == Way::Tls {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            let cure = "install ca-certificates, or name a file in SSL_CERT_FILE";
-            return Err(format!("this machine trusts no authority; {cure}"));
-        }
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let fix = "install ca-certificates, or name a file in SSL_CERT_FILE";
+        return Err(format!("this machine trusts no authority; {fix}"));
     }
+    Ok(roots)
+}
+
+/// TLS to a server that is not spoken to over HTTP: with the authorities of a PEM file alone, or with those that the
+/// machine trusts.
+pub fn verified_tls(authorities_pem: Option<&[u8]>) -> Result<ClientConfig, String> {
+    let Some(pem) = authorities_pem else { return tls_with(machine_roots()?) };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| format!("it cannot be read: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("a certificate is not usable: {error}"))?;
+    }
+    match roots.is_empty() {
+        true => Err("it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned()),
+        false => tls_with(roots),
+    }
+}
+
+fn tls_with(roots: RootCertStore) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

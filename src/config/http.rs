@@ -228,24 +228,34 @@ impl Oidc {
 
 impl OidcGrant {
     fn read(&self) -> Result<Grant, BadConfig> {
-        let bad = |said: String| BadConfig(format!("http.oidc.grants: {said}"));
-        let place = match self.group.as_str() {
-            "*" => Where::Everywhere,
-            code => Where::Group(GroupCode::parse(code).map_err(|e| bad(e.to_string()))?),
-        };
-        let role = Role::parse(&self.role).ok_or_else(|| {
-            bad(format!("role {:?}; the roles are viewer, operator, author, admin", self.role))
-        })?;
-        let right = |word: &String| {
-            let found = Permission::parse(word);
-            let fits = |p: &Permission| matches!(p, Permission::Force | Permission::Script);
-            found.filter(fits).ok_or_else(|| {
-                bad(format!("right {word:?}; the rights beside a role are force and script"))
-            })
-        };
-        let rights = self.rights.iter().map(right).collect::<Result<_, _>>()?;
-        Ok(Grant { place, role, rights })
+        read_grant("http.oidc.grants", &self.group, &self.role, &self.rights)
     }
+}
+
+/// A grant of a table of the settings that gives roles to groups of another system.
+pub(super) fn read_grant(
+    table: &str,
+    group: &str,
+    role: &str,
+    rights: &[String],
+) -> Result<Grant, BadConfig> {
+    let bad = |said: String| BadConfig(format!("{table}: {said}"));
+    let place = match group {
+        "*" => Where::Everywhere,
+        code => Where::Group(GroupCode::parse(code).map_err(|e| bad(e.to_string()))?),
+    };
+    let role = Role::parse(role).ok_or_else(|| {
+        bad(format!("role {role:?}; the roles are viewer, operator, author, admin"))
+    })?;
+    let right = |word: &String| {
+        let found = Permission::parse(word);
+        let fits = |p: &Permission| matches!(p, Permission::Force | Permission::Script);
+        found.filter(fits).ok_or_else(|| {
+            bad(format!("right {word:?}; the rights beside a role are force and script"))
+        })
+    };
+    let rights = rights.iter().map(right).collect::<Result<_, _>>()?;
+    Ok(Grant { place, role, rights })
 }
 
 #[cfg(test)]

@@ -1,0 +1,210 @@
+//! `[ldap]`: a directory that users log in with.
+
+use super::BadConfig;
+use super::http::read_grant;
+use super::notify::secret;
+use crate::domain::access::Grant;
+use crate::domain::directory_account::normalize_dn;
+use crate::outbound::is_here;
+use secrecy::SecretString;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// What the password of `bind_dn` stands in, where no file is named.
+const PASSWORD: &str = "PROCESSION_LDAP_PASSWORD";
+
+/// The password of `bind_dn`, if there is one.
+pub type LdapPassword = Option<SecretString>;
+
+/// `[ldap]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ldap {
+    /// Its servers; empty is no directory.
+    pub urls: Vec<String>,
+    /// starttls, none or none_anywhere.
+    pub tls: String,
+    /// A PEM file; empty is the machine's.
+    pub tls_ca: PathBuf,
+    /// Seconds.
+    pub timeout_sec: u32,
+    /// As whom users are looked for; empty is nobody.
+    pub bind_dn: String,
+    /// A file; empty is the environment.
+    pub bind_password_file: PathBuf,
+    /// Where users are.
+    pub base: String,
+    /// How one is found.
+    pub user_filter: String,
+    /// The user's DN, where the name makes it.
+    pub user_dn: String,
+    /// The attribute that is the user's name here.
+    pub name_attribute: String,
+    /// Where groups are.
+    pub group_base: String,
+    /// How a user's groups are found; empty is `memberOf` alone.
+    pub group_filter: String,
+    /// What people call it.
+    pub name: String,
+    /// Whether a user is made for who comes first.
+    pub auto_create: bool,
+    /// What a group gives.
+    pub grants: Vec<LdapGrant>,
+}
+
+/// `[[ldap.grants]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LdapGrant {
+    /// The DN of a group of the directory.
+    pub ldap_group: String,
+    /// A group, or `*`.
+    pub group: String,
+    /// A role.
+    pub role: String,
+    /// Rights beside it.
+    #[serde(default)]
+    pub rights: Vec<String>,
+}
+
+fn bad(key: &str, said: impl std::fmt::Display) -> BadConfig {
+    BadConfig(format!("ldap.{key} {said}"))
+}
+
+impl Ldap {
+    /// Whether there is a directory.
+    pub fn is_on(&self) -> bool {
+        !self.urls.is_empty()
+    }
+
+    /// Whether `ldap://` goes over to TLS before anything is said.
+    pub fn starts_tls(&self) -> bool {
+        self.tls == "starttls"
+    }
+
+    /// How long one server may take for a login.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_sec.into())
+    }
+
+    /// The password of `bind_dn`, from its file or from the environment.
+    pub fn bind_password(&self) -> Result<LdapPassword, BadConfig> {
+        secret("ldap.bind_password_file", &self.bind_password_file, PASSWORD)
+    }
+
+    /// What each group of the directory gives, by its DN in the form in which two are compared.
+    pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
+        self.grants.iter().map(LdapGrant::read).collect()
+    }
+
+    pub(super) fn check(&self) -> Result<(), BadConfig> {
+        self.grants()?;
+        if !(1..=60).contains(&self.timeout_sec) {
+            return Err(bad("timeout_sec", format!("is {}; it may be 1 to 60", self.timeout_sec)));
+        }
+        if !matches!(self.tls.as_str(), "starttls" | "none" | "none_anywhere") {
+            let said = format!("is {:?}; write starttls, none or none_anywhere", self.tls);
+            return Err(bad("tls", said));
+        }
+        for url in &self.urls {
+            self.check_url(url)?;
+        }
+        match self.is_on() {
+            true => self.check_searches(),
+            false => Ok(()),
+        }
+    }
+
+    fn check_url(&self, text: &str) -> Result<(), BadConfig> {
+        let is_plain = |url: &Url| {
+            matches!(url.scheme(), "ldap" | "ldaps")
+                && url.host_str().is_some_and(|host| !host.is_empty())
+                && url.username().is_empty()
+                && url.password().is_none()
+                && matches!(url.path(), "" | "/")
+                && url.query().is_none()
+                && url.fragment().is_none()
+        };
+        let Some(url) = Url::parse(text).ok().filter(is_plain) else {
+            let said = format!(
+                "has {text:?}; write scheme, host and port without a path, such as ldaps://dc1.example.com or \
+                 ldap://dc1.example.com:389"
+            );
+            return Err(bad("urls", said));
+        };
+        if url.scheme() == "ldap" && self.tls == "none" && !is_local(&url) {
+            let said = format!(
+                "is none, so passwords would go to {} in clear; use ldaps:// or tls = \"starttls\", or say \
+                 none_anywhere where the way is protected by other means",
+                url.host_str().unwrap_or_default()
+            );
+            return Err(bad("tls", said));
+        }
+        Ok(())
+    }
+
+    fn check_searches(&self) -> Result<(), BadConfig> {
+        let is_dn = |text: &str| normalize_dn(text).is_some();
+        if self.user_dn.trim().is_empty() {
+            if !is_dn(&self.base) {
+                let said = "name the DN below which users are, such as ou=people,dc=example,dc=com";
+                return Err(bad("base", format!("is {:?}; {said}", self.base)));
+            }
+            check_filter("user_filter", &self.user_filter, &["{name}"])?;
+        } else if !is_dn(&self.user_dn) || !self.user_dn.contains("{name}") {
+            let said = "write a DN with {name}, such as uid={name},ou=people,dc=example,dc=com";
+            return Err(bad("user_dn", format!("is {:?}; {said}", self.user_dn)));
+        }
+        if !self.group_filter.trim().is_empty() {
+            check_filter("group_filter", &self.group_filter, &["{dn}", "{name}"])?;
+            if !is_dn(&self.group_base) {
+                let said = "name the DN below which groups are, such as ou=groups,dc=example,dc=com";
+                return Err(bad("group_base", format!("is {:?}; {said}", self.group_base)));
+            }
+        }
+        if self.name_attribute.trim().is_empty() {
+            return Err(bad("name_attribute", "is empty; write uid, or sAMAccountName"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a server is this machine. URLs of schemes that browsers do not know keep an address as a name.
+fn is_local(url: &Url) -> bool {
+    let is_loopback = |host: &str| {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    is_here(url) || url.host_str().is_some_and(is_loopback)
+}
+
+/// Refuses a filter that would find the same whoever asks, or that no server can read.
+fn check_filter(key: &str, filter: &str, holders: &[&str]) -> Result<(), BadConfig> {
+    let text = filter.trim();
+    let is_enclosed = text.starts_with('(') && text.ends_with(')');
+    let is_usable = ldap3::parse_filter(text.replace("{name}", "x").replace("{dn}", "x")).is_ok();
+    if !is_enclosed || !is_usable || !holders.iter().any(|holder| text.contains(holder)) {
+        let said = format!(
+            "is {filter:?}; write an LDAP filter in parentheses with {}",
+            holders.join(" or ")
+        );
+        return Err(bad(key, said));
+    }
+    Ok(())
+}
+
+impl LdapGrant {
+    fn read(&self) -> Result<(String, Grant), BadConfig> {
+        let grant = read_grant("ldap.grants", &self.group, &self.role, &self.rights)?;
+        let dn = normalize_dn(&self.ldap_group).ok_or_else(|| {
+            BadConfig(format!(
+                "ldap.grants: ldap_group {:?}; write the group's whole distinguished name, such as \
+                 cn=finance,ou=groups,dc=example,dc=com",
+                self.ldap_group
+            ))
+        })?;
+        Ok((dn, grant))
+    }
+}
