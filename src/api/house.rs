@@ -11,7 +11,7 @@ use crate::api::stream_access::OpenStreams;
 use crate::api::way::Way;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
-use crate::config::{Doorway, Oidc};
+use crate::config::{Doorway, Ldap, Oidc};
 use crate::engine::admin::desk::Desk;
 use crate::engine::vitals::Vitals;
 use anyhow::Result;
@@ -119,6 +119,11 @@ impl House {
     /// The other provider that people may log in at.
     pub(super) fn oidc(&self) -> Option<&Oidc> {
         Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
+    }
+
+    /// The directory whose passwords are taken.
+    pub(super) fn ldap(&self) -> Option<&Ldap> {
+        Some(&self.app.config.ldap).filter(|ldap| ldap.is_on())
     }
 }
 

@@ -30,7 +30,8 @@ fn not_granted(error: &NotGranted, said: String) -> Problem {
             Problem::new(StatusCode::FORBIDDEN, "not-yours-to-give", said)
         }
         N::NoSetup => Problem::new(StatusCode::FORBIDDEN, "no-setup", said),
-        N::Twice(_) | N::NoRight(_) | N::Days | N::NoToken | N::Enough(_) | N::Elsewhere(_) => {
+        N::Twice(_) | N::NoRight(_) | N::Days | N::NoToken | N::Enough(_) | N::Elsewhere(_)
+        | N::InDirectory(_) => {
             Problem::refused(said)
         }
     }
@@ -51,6 +52,12 @@ fn not_in(error: &NotIn, said: String) -> Problem {
     match error {
         NotIn::Wrong => Problem::new(StatusCode::UNAUTHORIZED, "wrong-login", said),
         NotIn::WrongOldPassword => Problem::new(StatusCode::FORBIDDEN, "wrong-old-password", said),
+        NotIn::DirectoryUnavailable => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let mut problem = Problem::new(status, "directory-unavailable", said);
+            problem.retry_after = Some(60);
+            problem
+        }
         NotIn::Wait(seconds) | NotIn::Busy(seconds) => {
             let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "slow-down", said);
             problem.retry_after = Some(*seconds);

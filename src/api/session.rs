@@ -146,6 +146,8 @@ struct Options {
     setup_needed: bool,
     /// Another provider: GET /oidc/start leads there.
     oidc: Option<Provider>,
+    /// A directory whose passwords are taken by POST /session.
+    ldap: Option<Provider>,
     /// Languages of the console.
     languages: Vec<String>,
     /// Of this program.
@@ -154,7 +156,7 @@ struct Options {
     public_name: String,
 }
 
-/// Another provider.
+/// Another provider, or a directory.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Provider {
     /// What people call it.
@@ -166,6 +168,7 @@ async fn options(ask: Ask, _: Nothing, _: Nothing) -> Result<Options, Problem> {
     Ok(Options {
         setup_needed: house.porter.is_fresh().await?,
         oidc: house.oidc().map(|oidc| Provider { name: oidc.name.clone() }),
+        ldap: house.ldap().map(|ldap| Provider { name: ldap.name.clone() }),
         languages: Lang::ALL.iter().map(|lang| lang.as_str().to_owned()).collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_name: house.app.config.node.name.clone(),
@@ -272,7 +275,7 @@ pub(super) struct SessionBrief {
     session_id: i64,
     /// Whether it is the one that asks.
     is_this: bool,
-    /// How it was proved who it is: `password`, `oidc` or `setup`.
+    /// How it was proved who it is: `password`, `ldap`, `oidc` or `setup`.
     proof: String,
     /// From where.
     address: String,

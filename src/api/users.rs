@@ -122,7 +122,7 @@ struct Account {
     must_change_password: bool,
     /// Until when it works then, RFC 3339.
     password_until: Option<String>,
-    /// At which other provider the user logs in.
+    /// At which other provider the user logs in; `ldap` is the directory.
     oidc_issuer: Option<String>,
     /// When the user logged in last.
     last_login: Option<String>,

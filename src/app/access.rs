@@ -2,7 +2,9 @@
 //! transaction; no secret is stored as it is, and none is on record.
 
 mod accounts;
+mod directory;
 mod hashing;
+mod ldap;
 mod login;
 mod login_limit;
 mod newcomers;
@@ -12,6 +14,7 @@ mod setup;
 mod tokens;
 
 pub use accounts::{Change, Initial, Wanted};
+pub use ldap::{DirectoryCheck, DirectoryStep, LDAP_ISSUER, check_directory};
 pub use login::{Entered, NotIn, Stranger};
 pub(super) use newcomers::bring;
 pub use oidc::{Leaving, NotProved, Returning};
@@ -20,6 +23,7 @@ pub use tokens::TokenWish;
 use crate::app::App;
 use crate::app::access::hashing::Hashing;
 use crate::app::access::login_limit::LoginLimit;
+use crate::config::Ldap;
 use crate::domain::access::{Grant, Grants, Permission, Where};
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
@@ -33,6 +37,7 @@ use anyhow::Result;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Seconds between two notes that a session or token is used.
 const NOTE_MS: i64 = 60_000;
@@ -79,6 +84,9 @@ pub enum NotGranted {
     /// There is somebody.
     #[error("there are users already; procession user add makes another")]
     SetUp,
+    /// A password that the directory keeps.
+    #[error("user {0} logs in with the password of the directory; set it there")]
+    InDirectory(UserName),
     /// No password to change.
     #[error("user {0} has no password here; log in where you always do")]
     Elsewhere(UserName),
@@ -136,6 +144,8 @@ pub struct Porter {
     idle_ms: i64,
     longest_ms: i64,
     logins: LoginLimit,
+    directory_logins: LoginLimit,
+    ldap: Option<Arc<Ldap>>,
 }
 
 impl App {
@@ -143,8 +153,18 @@ impl App {
     pub fn porter(&self) -> Porter {
         let (idle_ms, longest_ms) = self.config.http.session_ms();
         let (db, clock) = (self.db.clone(), self.clock.clone());
-        let logins = LoginLimit::new(self.config.limits.logins_at_once);
-        Porter { db, clock, hashing: Hashing::new(), idle_ms, longest_ms, logins }
+        let limit = || LoginLimit::new(self.config.limits.logins_at_once);
+        let ldap = &self.config.ldap;
+        Porter {
+            db,
+            clock,
+            hashing: Hashing::new(),
+            idle_ms,
+            longest_ms,
+            logins: limit(),
+            directory_logins: limit(),
+            ldap: ldap.is_on().then(|| Arc::new(ldap.clone())),
+        }
     }
 }
 
@@ -262,6 +282,21 @@ async fn find(tx: &mut Tx, name: &UserName) -> Result<User> {
 pub fn grants_document(grants: &[Grant]) -> Value {
     let one = |g: &Grant| json!({ "group": g.place.as_str(), "role": g.role, "rights": g.rights });
     grants.iter().map(one).collect()
+}
+
+/// The grants that a table gives to who is in these groups of another system, in one order; rights of the same role in
+/// the same place come together.
+fn merge_grants(table: Vec<(String, Grant)>, is_in: impl Fn(&str) -> bool) -> Vec<Grant> {
+    let mut merged: Vec<Grant> = Vec::new();
+    for (_, grant) in table.into_iter().filter(|(group, _)| is_in(group)) {
+        let same = |g: &&mut Grant| g.place == grant.place && g.role == grant.role;
+        match merged.iter_mut().find(same) {
+            Some(there) => there.rights.extend(grant.rights),
+            None => merged.push(grant),
+        }
+    }
+    merged.sort();
+    merged
 }
 
 /// A user whose initial password nobody knows yet, or who has none.

@@ -37,6 +37,7 @@ mod import_xxl;
 mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
+mod ldap;
 mod logs;
 mod migrate;
 mod node;
@@ -206,6 +207,9 @@ enum Verb {
     /// setup-secret
     #[command(subcommand)]
     User(Box<user::UserVerb>),
+    /// The directory that users log in with: check
+    #[command(subcommand)]
+    Ldap(ldap::LdapVerb),
     /// Executors of XXL-JOB that jobs call: list, show, add, set, token, remove
     #[command(subcommand)]
     ExecutorGroup(Box<executor_group::ExecutorGroupVerb>),
@@ -332,6 +336,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Health(args) => health::health(&global, &args).await,
         Verb::User(verb) => user::user(&global, *verb).await,
+        Verb::Ldap(verb) => ldap::ldap(&global, verb).await,
         Verb::ExecutorGroup(verb) => executor_group::executor_group(&global, *verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Outbox(verb) => outbox::outbox(&global, verb).await,

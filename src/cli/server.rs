@@ -45,6 +45,7 @@ pub(super) fn is_local(matches: &ArgMatches) -> bool {
             | ["batch", "no"]
             | ["secret", "key" | "seal"]
             | ["notify", "events"]
+            | ["ldap", "check"]
     )
 }
 

@@ -86,7 +86,7 @@ pub(super) struct AddArgs {
     /// The name for people
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
-    /// No password: the user logs in at the other provider ([http.oidc])
+    /// No password: the user logs in with the directory ([ldap]) or at the other provider ([http.oidc])
     #[arg(long)]
     without_password: bool,
     #[command(flatten)]

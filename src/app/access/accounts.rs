@@ -1,7 +1,7 @@
 //! Users: added, changed and removed by administrators.
 
 use crate::app::access::{
-    Authority, NotGranted, OneTime, Porter, find, grants_document, record, secret,
+    Authority, LDAP_ISSUER, NotGranted, OneTime, Porter, find, grants_document, record, secret,
 };
 use crate::domain::access::{Grant, Permission, Where};
 use crate::domain::lang::Lang;
@@ -158,6 +158,10 @@ impl Porter {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let user = find(&mut tx, name).await?;
+        // With a password here the user would still get in when the directory has closed the account.
+        if user.oidc.as_ref().is_some_and(|(issuer, _)| issuer == LDAP_ISSUER) {
+            return Err(NotGranted::InDirectory(user.name).into());
+        }
         let until = Some(now.plus(INITIAL_MS));
         store::user::set_password(&mut tx, user.id, &hash, until, now).await?;
         let ended = store::user_session::end_others(&mut tx, user.id, None).await?;

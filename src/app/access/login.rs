@@ -1,6 +1,7 @@
 //! Logging in and out.
 
 use crate::app::access::accounts::INITIAL_MS;
+use crate::app::access::ldap::{DirectoryLogin, is_in_directory};
 use crate::app::access::{NotGranted, Porter, find, record, secret};
 use crate::domain::legacy_password::kind_of;
 use crate::domain::network::address_block;
@@ -13,6 +14,7 @@ use crate::store::{self, Tx};
 use anyhow::Result;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
+use std::time::Duration;
 
 /// Where somebody who is not known yet comes from.
 #[derive(Clone, Debug)]
@@ -38,6 +40,12 @@ pub enum NotIn {
          to raise limits.logins_at_once"
     )]
     Busy(u32),
+    /// The directory that has the password cannot be asked.
+    #[error(
+        "the directory that keeps the passwords cannot be asked; nothing is wrong with yours, as far as is known. Try \
+         again in a minute, or tell the administrator of the server (procession ldap check)"
+    )]
+    DirectoryUnavailable,
     /// Of somebody who is logged in.
     #[error("the old password is not right; nothing was changed, and you are still logged in")]
     WrongOldPassword,
@@ -107,7 +115,11 @@ async fn renew(
 }
 
 /// What the audit log calls somebody whose name is none of ours: what was typed may be a password.
-const NOBODY: &str = "(unknown)";
+pub(super) const NOBODY: &str = "(unknown)";
+
+/// How long a refusal takes at least where there is a directory. Its answers take longer than ours, which would tell
+/// whose name is where.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 impl Porter {
     /// Lets somebody in who knows the password.
@@ -117,7 +129,23 @@ impl Porter {
         password: SecretString,
         from: &Stranger,
     ) -> Result<Entered> {
-        let _room = self.logins.enter()?;
+        let refusal_time = self.ldap.is_some().then(|| tokio::time::sleep(REFUSAL_TIME));
+        let outcome = self.check_and_log_in(name, password, from).await;
+        if let (Err(error), Some(rest)) = (&outcome, refusal_time)
+            && matches!(error.downcast_ref(), Some(NotIn::Wrong))
+        {
+            rest.await;
+        }
+        outcome
+    }
+
+    async fn check_and_log_in(
+        &self,
+        name: &str,
+        password: SecretString,
+        from: &Stranger,
+    ) -> Result<Entered> {
+        let room = self.logins.enter()?;
         let known = UserName::parse(name).ok();
         let named = known.as_ref().map_or(name, UserName::as_str);
         let attempt = self.attempt(named, from).await?;
@@ -129,6 +157,13 @@ impl Porter {
         drop(tx);
         let stored = user.as_ref().and_then(|u| u.password.as_ref());
         let is_right = self.hashing.is(stored, password.clone()).await?;
+        if let (Some(ldap), Some(name)) = (&self.ldap, &known)
+            && is_in_directory(user.as_ref())
+        {
+            drop(room);
+            let login = DirectoryLogin { name, password, attempt, from };
+            return self.log_in_by_directory(ldap, login).await;
+        }
         let now = self.clock.now();
         let why = match &user {
             None => Some("no such user"),

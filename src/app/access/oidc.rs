@@ -4,7 +4,7 @@
 mod way;
 
 use crate::app::access::login::{Entered, Stranger};
-use crate::app::access::{Porter, find, grants_document, record, secret};
+use crate::app::access::{Porter, find, grants_document, merge_grants, record, secret};
 use crate::config::Oidc;
 use crate::domain::access::Grant;
 use crate::domain::user::UserName;
@@ -193,17 +193,5 @@ fn granted(oidc: &Oidc, claims: &Map<String, Value>) -> Result<Vec<Grant>> {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         Some(_) | None => Vec::new(),
     };
-    let mut granted: Vec<Grant> = Vec::new();
-    for (claim, grant) in oidc.grants()? {
-        if !said.contains(&claim.as_str()) {
-            continue;
-        }
-        let same = |g: &&mut Grant| g.place == grant.place && g.role == grant.role;
-        match granted.iter_mut().find(same) {
-            Some(there) => there.rights.extend(grant.rights),
-            None => granted.push(grant),
-        }
-    }
-    granted.sort();
-    Ok(granted)
+    Ok(merge_grants(oidc.grants()?, |claim| said.contains(&claim)))
 }

@@ -1,0 +1,393 @@
+//! One conversation with a directory (LDAP, Active Directory): who has this name, is the password right, may the
+//! account log in, and in which groups is it. TLS is verified, referrals are not followed.
+
+use crate::config::{BadConfig, Ldap as Settings, LdapPassword};
+use crate::domain::directory_account::{
+    ACCOUNT_ATTRIBUTES, DirectoryEntry, describe_bind_refusal, normalize_dn,
+};
+use crate::domain::time::Millis;
+use crate::outbound::verified_tls;
+use ldap3::{
+    DerefAliases, Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Scope, SearchEntry,
+    SearchOptions, dn_escape, ldap_escape,
+};
+use rustls::ClientConfig;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Most groups of a user that are read.
+const GROUPS_MAX: i32 = 2_000;
+
+/// Result codes of RFC 4511 that mean something of their own here.
+mod code {
+    pub(super) const SUCCESS: u32 = 0;
+    pub(super) const SIZE_LIMIT: u32 = 4;
+    pub(super) const REFERRAL: u32 = 10;
+    pub(super) const NO_SUCH_OBJECT: u32 = 32;
+    /// The account or the password is refused; what else a server answers is about the server.
+    pub(super) const REFUSES_ACCOUNT: [u32; 7] = [19, 32, 34, 48, 49, 50, 53];
+}
+
+/// Why a directory does not prove who somebody is. The words are for administrators.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DirectoryError {
+    /// It cannot be asked, or is not set up as the settings say.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It says no, or nothing that proves it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+type Result<T> = std::result::Result<T, DirectoryError>;
+
+fn unavailable(said: impl Into<String>) -> DirectoryError {
+    DirectoryError::Unavailable(said.into())
+}
+
+fn refused(said: impl Into<String>) -> DirectoryError {
+    DirectoryError::Refused(said.into())
+}
+
+/// Somebody whom the directory knows.
+#[derive(Clone, Debug)]
+pub(super) struct DirectoryAccount {
+    /// What stays when the name or the place of the entry changes.
+    pub(super) subject: String,
+    /// The name there, as `name_attribute` has it.
+    pub(super) name: String,
+    /// The name for people.
+    pub(super) display_name: String,
+    /// Everything that was read.
+    pub(super) entry: DirectoryEntry,
+    /// The groups, as DNs in the form in which two are compared.
+    pub(super) groups: BTreeSet<String>,
+}
+
+/// A directory as the settings describe it.
+pub(super) struct Directory {
+    settings: Settings,
+    password: LdapPassword,
+    tls: Arc<ClientConfig>,
+}
+
+/// A connection; it ends when this is dropped.
+pub(super) struct Connection {
+    ldap: Ldap,
+    _driver: AbortOnDropHandle<()>,
+}
+
+impl Directory {
+    /// Reads the password and the authorities.
+    pub(super) fn open(settings: &Settings) -> Result<Self> {
+        let said = |error: BadConfig| unavailable(error.to_string());
+        let password = settings.bind_password().map_err(said)?;
+        let file = &settings.tls_ca;
+        let tls = match file.as_os_str().is_empty() {
+            true => verified_tls(None),
+            false => {
+                let pem = std::fs::read(file).map_err(|error| error.to_string());
+                let tls = pem.and_then(|pem| verified_tls(Some(&pem)));
+                tls.map_err(|error| format!("ldap.tls_ca: {}: {error}", file.display()))
+            }
+        };
+        let tls = Arc::new(tls.map_err(unavailable)?);
+        Ok(Self { settings: settings.clone(), password, tls })
+    }
+
+    /// Proves that somebody has this name and this password and may log in. Servers are asked in turn until one
+    /// answers; a no is an answer.
+    pub(super) async fn authenticate(
+        &self,
+        name: &str,
+        password: &SecretString,
+        now: Millis,
+    ) -> Result<DirectoryAccount> {
+        // A server takes a name with an empty password for a login of nobody, and says yes (RFC 4513, 5.1.2).
+        if password.expose_secret().is_empty() {
+            return Err(refused("empty password"));
+        }
+        let mut last = unavailable("ldap.urls is empty");
+        for url in &self.settings.urls {
+            let asked = self.authenticate_at(url, name, password, now);
+            match tokio::time::timeout(self.settings.timeout(), asked).await {
+                Ok(Err(DirectoryError::Unavailable(said))) => {
+                    last = unavailable(format!("{url}: {said}"));
+                }
+                Ok(answer) => return answer,
+                Err(_elapsed) => {
+                    let seconds = self.settings.timeout_sec;
+                    last = unavailable(format!("{url}: no answer within {seconds} s"));
+                }
+            }
+            tracing::warn!("the directory cannot be asked: {last}");
+        }
+        Err(last)
+    }
+
+    async fn authenticate_at(
+        &self,
+        url: &str,
+        name: &str,
+        password: &SecretString,
+        now: Millis,
+    ) -> Result<DirectoryAccount> {
+        let mut reader = match self.settings.user_dn.is_empty() {
+            true => Some(self.connect_reader(url).await?),
+            false => None,
+        };
+        let dn = match &mut reader {
+            Some(reader) => self.find_dn(reader, name).await?,
+            None => self.made_dn(name),
+        };
+        // A connection of its own: the reader stays who it is.
+        let mut own = self.connect(url).await?;
+        self.bind_user(&mut own, &dn, password).await?;
+        let reader = reader.as_mut().unwrap_or(&mut own);
+        let account = self.read_account(reader, name, &dn).await?;
+        match account.entry.closed_reason(now) {
+            Some(reason) => Err(refused(reason.to_string())),
+            None => Ok(account),
+        }
+    }
+
+    /// Opens a connection, with TLS where the settings ask for it.
+    pub(super) async fn connect(&self, url: &str) -> Result<Connection> {
+        let settings = LdapConnSettings::new()
+            .set_conn_timeout(self.settings.timeout())
+            .set_config(self.tls.clone())
+            .set_starttls(url.starts_with("ldap://") && self.settings.starts_tls());
+        let opened = LdapConnAsync::with_settings(settings, url).await;
+        let (connection, ldap) = opened.map_err(|error| unavailable(describe_error(&error)))?;
+        let driver = tokio::spawn(async move {
+            if let Err(error) = connection.drive().await {
+                tracing::debug!("a connection to the directory ended: {error}");
+            }
+        });
+        Ok(Connection { ldap, _driver: AbortOnDropHandle::new(driver) })
+    }
+
+    /// Opens a connection as whoever looks for users.
+    pub(super) async fn connect_reader(&self, url: &str) -> Result<Connection> {
+        let mut connection = self.connect(url).await?;
+        let dn = self.settings.bind_dn.as_str();
+        if dn.is_empty() {
+            return Ok(connection);
+        }
+        let Some(password) = &self.password else {
+            return Err(unavailable(
+                "ldap.bind_dn has no password; put it into PROCESSION_LDAP_PASSWORD or ldap.bind_password_file",
+            ));
+        };
+        let answer = connection.ldap.simple_bind(dn, password.expose_secret()).await;
+        let answer = answer.map_err(|error| unavailable(describe_error(&error)))?;
+        match answer.rc {
+            code::SUCCESS => Ok(connection),
+            _ => Err(unavailable(format!("{dn} (ldap.bind_dn) is not let in: {answer}"))),
+        }
+    }
+
+    /// The DN that the name makes.
+    pub(super) fn made_dn(&self, name: &str) -> String {
+        self.settings.user_dn.replace("{name}", &dn_escape(name))
+    }
+
+    /// The DN of who has this name.
+    pub(super) async fn find_dn(&self, reader: &mut Connection, name: &str) -> Result<String> {
+        let filter = self.settings.user_filter.replace("{name}", &ldap_escape(name));
+        let base = &self.settings.base;
+        let found = reader.search(base, Scope::Subtree, &filter, &["1.1"], 2).await?;
+        match (&found.entries[..], found.refers_elsewhere) {
+            ([one], _) if !found.is_cut => Ok(one.dn.clone()),
+            ([], true) => Err(refused(
+                "no such user in the directory, which names other servers; those are not asked",
+            )),
+            ([], false) => Err(refused("no such user in the directory")),
+            _ => Err(refused(format!("several users are found with {filter}; make ldap.user_filter narrower"))),
+        }
+    }
+
+    /// Refuses a password that is not the user's.
+    pub(super) async fn bind_user(
+        &self,
+        own: &mut Connection,
+        dn: &str,
+        password: &SecretString,
+    ) -> Result<()> {
+        if dn.is_empty() || password.expose_secret().is_empty() {
+            return Err(refused("empty password"));
+        }
+        let answer = own.ldap.simple_bind(dn, password.expose_secret()).await;
+        let answer = answer.map_err(|error| unavailable(describe_error(&error)))?;
+        match answer.rc {
+            code::SUCCESS => Ok(()),
+            code if code::REFUSES_ACCOUNT.contains(&code) => {
+                Err(refused(describe_bind_refusal(code, &answer.text)))
+            }
+            _ => Err(unavailable(describe_result(&answer))),
+        }
+    }
+
+    /// What the directory says of an account.
+    pub(super) async fn read_account(
+        &self,
+        reader: &mut Connection,
+        name: &str,
+        dn: &str,
+    ) -> Result<DirectoryAccount> {
+        let own = &self.settings.name_attribute;
+        let wanted: Vec<&str> = ACCOUNT_ATTRIBUTES.into_iter().chain([own.as_str()]).collect();
+        let found = reader.search(dn, Scope::Base, "(objectClass=*)", &wanted, 1).await?;
+        let Some(read) = found.entries.into_iter().next() else {
+            return Err(refused("the user's entry cannot be read"));
+        };
+        let subject = subject_of(&read);
+        let entry = entry_of(read);
+        let groups = self.read_groups(reader, name, &entry).await?;
+        let shown = entry.first_value("displayName").or_else(|| entry.first_value("cn"));
+        let name_here = entry.first_value(own).map(str::to_owned).ok_or_else(|| {
+            refused(format!("{dn} has no attribute {own} (ldap.name_attribute)"))
+        })?;
+        let display_name = shown.unwrap_or(&name_here).to_owned();
+        Ok(DirectoryAccount { subject, name: name_here, display_name, entry, groups })
+    }
+
+    async fn read_groups(
+        &self,
+        reader: &mut Connection,
+        name: &str,
+        entry: &DirectoryEntry,
+    ) -> Result<BTreeSet<String>> {
+        let mut groups: BTreeSet<String> =
+            entry.values("memberOf").iter().filter_map(|dn| normalize_dn(dn)).collect();
+        if self.settings.group_filter.is_empty() {
+            return Ok(groups);
+        }
+        let filter = fill(&self.settings.group_filter, name, &entry.dn);
+        let base = &self.settings.group_base;
+        let found = reader.search(base, Scope::Subtree, &filter, &["1.1"], GROUPS_MAX).await?;
+        if found.is_cut {
+            return Err(unavailable(format!(
+                "the user is in more groups than the directory lists; make ldap.group_filter narrower ({filter})"
+            )));
+        }
+        groups.extend(found.entries.iter().filter_map(|group| normalize_dn(&group.dn)));
+        Ok(groups)
+    }
+}
+
+/// What a search found.
+struct Found {
+    entries: Vec<SearchEntry>,
+    /// Whether there was more than was asked for.
+    is_cut: bool,
+    /// Whether the server names others that may have more.
+    refers_elsewhere: bool,
+}
+
+impl Connection {
+    async fn search(
+        &mut self,
+        base: &str,
+        scope: Scope,
+        filter: &str,
+        attributes: &[&str],
+        most: i32,
+    ) -> Result<Found> {
+        let options = SearchOptions::new().deref(DerefAliases::Never).sizelimit(most);
+        let ldap = self.ldap.with_search_options(options);
+        let found = ldap.search(base, scope, filter, attributes.to_vec()).await;
+        let found = found.map_err(|error| unavailable(describe_error(&error)))?;
+        let (entries, result) = (found.0, found.1);
+        match result.rc {
+            code::SUCCESS | code::SIZE_LIMIT => Ok(Found {
+                entries: entries.into_iter().map(SearchEntry::construct).collect(),
+                is_cut: result.rc == code::SIZE_LIMIT,
+                refers_elsewhere: !result.refs.is_empty(),
+            }),
+            code::NO_SUCH_OBJECT if scope == Scope::Base => {
+                Ok(Found { entries: Vec::new(), is_cut: false, refers_elsewhere: false })
+            }
+            _ => Err(unavailable(format!("search below {base:?}: {}", describe_result(&result)))),
+        }
+    }
+}
+
+/// A filter with the name and the DN in it, each escaped (RFC 4515). What is put in is not looked at again.
+fn fill(filter: &str, name: &str, dn: &str) -> String {
+    let (name, dn) = (ldap_escape(name), ldap_escape(dn));
+    let parts: Vec<String> =
+        filter.split("{dn}").map(|part| part.replace("{name}", &name)).collect();
+    parts.join(&dn)
+}
+
+fn entry_of(read: SearchEntry) -> DirectoryEntry {
+    let lower = |(name, values): (String, Vec<String>)| (name.to_ascii_lowercase(), values);
+    let attributes: BTreeMap<_, _> = read.attrs.into_iter().map(lower).collect();
+    DirectoryEntry { dn: read.dn, attributes }
+}
+
+/// By what an account is known again: the number that its directory gave it, else its DN.
+fn subject_of(read: &SearchEntry) -> String {
+    let binary = find(&read.bin_attrs, "objectGUID").and_then(|all| all.first());
+    // Sixteen bytes that happen to be text are handed over as text.
+    let textual = find(&read.attrs, "objectGUID").and_then(|all| all.first()).map(String::as_bytes);
+    if let Some(bytes) = binary.map(Vec::as_slice).or(textual) {
+        return bytes.iter().fold("guid:".to_owned(), |mut text, byte| {
+            let _never_fails = write!(text, "{byte:02x}");
+            text
+        });
+    }
+    if let Some(uuid) = find(&read.attrs, "entryUUID").and_then(|all| all.first()) {
+        return format!("uuid:{}", uuid.to_ascii_lowercase());
+    }
+    let dn = normalize_dn(&read.dn).unwrap_or_else(|| read.dn.clone());
+    format!("dn:{}", super::secret::digest(&dn))
+}
+
+fn find<'a, V>(attributes: &'a HashMap<String, V>, name: &str) -> Option<&'a V> {
+    attributes.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, values)| values)
+}
+
+fn describe_result(result: &LdapResult) -> String {
+    let hint = match result.rc {
+        code::REFERRAL => {
+            "; it refers to another server, which is not followed: name that server in ldap.urls"
+        }
+        1 | 8 | 50 => "; name a user who may search in ldap.bind_dn",
+        13 => "; the server asks for TLS: use ldaps:// or ldap.tls = \"starttls\"",
+        code::NO_SUCH_OBJECT => "; there is no such DN, see ldap.base and ldap.group_base",
+        _ => "",
+    };
+    format!("{result}{hint}")
+}
+
+fn describe_error(error: &LdapError) -> String {
+    let said = match error {
+        LdapError::Io { source } => source.to_string(),
+        LdapError::Timeout { .. } => "no answer in time".to_owned(),
+        LdapError::LdapResult { result } => describe_result(result),
+        other => other.to_string(),
+    };
+    match said.contains("certificate") {
+        true => format!("{said}; name the authority that made the server's certificate in ldap.tls_ca"),
+        false => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_into_a_filter_is_escaped_and_not_looked_at_again() {
+        let filter = "(&(objectClass=groupOfNames)(|(member={dn})(memberUid={name})))";
+        assert_eq!(
+            fill(filter, "a*)(uid=*", "cn={name},dc=x"),
+            "(&(objectClass=groupOfNames)(|(member=cn={name},dc=x)(memberUid=a\\2a\\29\\28uid=\\2a)))"
+        );
+    }
+}

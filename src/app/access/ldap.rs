@@ -1,0 +1,284 @@
+//! Logging in with the password of a directory. Users with a password of Procession are never asked for there: the
+//! administrator who has one gets in while the directory is away.
+
+use crate::app::access::directory::{Directory, DirectoryAccount, DirectoryError};
+use crate::app::access::login::{Entered, NOBODY, NotIn, Stranger};
+use crate::app::access::{Porter, find, grants_document, merge_grants, record};
+use crate::config::Ldap;
+use crate::domain::access::Grant;
+use crate::domain::time::Millis;
+use crate::domain::user::UserName;
+use crate::store::user::{NewUser, Origin, User};
+use crate::store::{self, Tx};
+use anyhow::Result;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+
+/// In the place of an OpenID issuer: the user is known by the directory. An issuer is a URL, so none is called so.
+pub const LDAP_ISSUER: &str = "ldap";
+
+/// Why somebody whose password is right in the directory is not let in here; for the audit log.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NotAdmitted(String);
+
+/// Somebody who wants to log in with the password of the directory.
+pub(super) struct DirectoryLogin<'a> {
+    pub(super) name: &'a UserName,
+    pub(super) password: SecretString,
+    /// The row that counts this attempt.
+    pub(super) attempt: i64,
+    pub(super) from: &'a Stranger,
+}
+
+/// Whether the directory is asked about this user, or somebody who is none yet.
+pub(super) fn is_in_directory(user: Option<&User>) -> bool {
+    user.is_none_or(|user| {
+        let is_elsewhere = |(issuer, _): &(String, String)| issuer != LDAP_ISSUER;
+        user.password.is_none() && !user.oidc.as_ref().is_some_and(is_elsewhere)
+    })
+}
+
+impl Porter {
+    /// Lets somebody in whose password the directory takes.
+    pub(super) async fn log_in_by_directory(
+        &self,
+        ldap: &Ldap,
+        login: DirectoryLogin<'_>,
+    ) -> Result<Entered> {
+        // Apart from the log-ins with passwords of ours: a directory that hangs must not keep those out.
+        let _room = self.directory_logins.enter()?;
+        let now = self.clock.now();
+        let found = match Directory::open(ldap) {
+            Ok(directory) => {
+                directory.authenticate(login.name.as_str(), &login.password, now).await
+            }
+            Err(error) => Err(error),
+        };
+        let why = match found {
+            Ok(account) => match self.admit(ldap, &account, &login).await {
+                Ok(entered) => return Ok(entered),
+                Err(error) => error.downcast::<NotAdmitted>()?.to_string(),
+            },
+            Err(DirectoryError::Refused(why)) => why,
+            Err(DirectoryError::Unavailable(why)) => {
+                tracing::error!("nobody can log in with the directory: {why}");
+                let mut tx = self.db.begin().await?;
+                store::login_attempt::take_back(&mut tx, login.attempt).await?;
+                tx.commit().await?;
+                self.refuse_known(login.name, &format!("directory unavailable: {why}"), login.from)
+                    .await?;
+                return Err(NotIn::DirectoryUnavailable.into());
+            }
+        };
+        self.refuse_known(login.name, &why, login.from).await?;
+        Err(NotIn::Wrong.into())
+    }
+
+    /// Puts a refusal on record, under the name if it is one of ours.
+    async fn refuse_known(&self, name: &UserName, why: &str, from: &Stranger) -> Result<()> {
+        let mut tx = self.db.read().await?;
+        let is_ours = store::user::by_name(&mut tx, name).await?.is_some();
+        drop(tx);
+        self.refuse(if is_ours { name.as_str() } else { NOBODY }, "ldap", why, from).await
+    }
+
+    /// Makes a session for somebody whom the directory has proved.
+    async fn admit(
+        &self,
+        ldap: &Ldap,
+        account: &DirectoryAccount,
+        login: &DirectoryLogin<'_>,
+    ) -> Result<Entered> {
+        let now = self.clock.now();
+        let wanted = merge_grants(ldap.grants()?, |dn| account.groups.contains(dn));
+        let mut tx = self.db.begin().await?;
+        let user = match store::user::by_subject(&mut tx, LDAP_ISSUER, &account.subject).await? {
+            Some(user) => user,
+            None => self.first_from_directory(&mut tx, ldap, account, &wanted, login.from).await?,
+        };
+        if user.password.is_some() {
+            let why = format!("user {} has a password of Procession", user.name);
+            return Err(NotAdmitted(why).into());
+        }
+        if !user.is_active {
+            return Err(NotAdmitted(format!("user {} is disabled", user.name)).into());
+        }
+        let before = store::user::claimed(&mut tx, user.id).await?;
+        if wanted != before {
+            store::user::set_grants(&mut tx, user.id, Origin::Claim, &wanted, now).await?;
+            let detail = json!({
+                "user": user.name, "by": "ldap",
+                "before": grants_document(&before), "after": grants_document(&wanted),
+            });
+            let by = login.from.operator(user.name.as_str());
+            record(&mut tx, &by, "user grant", detail, now).await?;
+        }
+        store::login_attempt::take_back(&mut tx, login.attempt).await?;
+        let entered = self.enter(&mut tx, user, "ldap", login.from).await?;
+        tx.commit().await?;
+        Ok(entered)
+    }
+
+    /// The user of somebody who comes from the directory for the first time. A user with a password, or of another
+    /// provider, is never taken over by a name.
+    async fn first_from_directory(
+        &self,
+        tx: &mut Tx,
+        ldap: &Ldap,
+        account: &DirectoryAccount,
+        granted: &[Grant],
+        from: &Stranger,
+    ) -> Result<User> {
+        let name = UserName::parse(&account.name).map_err(|e| NotAdmitted(e.to_string()))?;
+        if let Some(user) = store::user::by_name(tx, &name).await? {
+            if user.password.is_some() || user.oidc.is_some() {
+                return Err(NotAdmitted(format!("user {name} is somebody else here")).into());
+            }
+            store::user::set_subject(tx, user.id, LDAP_ISSUER, &account.subject).await?;
+            return Ok(user);
+        }
+        if !ldap.auto_create {
+            return Err(NotAdmitted("no such user, and ldap.auto_create is off".into()).into());
+        }
+        if granted.is_empty() {
+            let why = "no such user, and in none of the groups of ldap.grants";
+            return Err(NotAdmitted(why.into()).into());
+        }
+        let shown: String =
+            account.display_name.chars().filter(|c| !c.is_control()).take(200).collect();
+        let new = NewUser {
+            name: &name,
+            display_name: &shown,
+            lang: None,
+            password: None,
+            until: None,
+            oidc: Some((LDAP_ISSUER, &account.subject)),
+        };
+        let now = self.clock.now();
+        store::user::add(tx, &new, now).await?;
+        let by = from.operator(name.as_str());
+        record(tx, &by, "user add", json!({ "user": name, "by": "ldap" }), now).await?;
+        find(tx, &name).await
+    }
+}
+
+/// One step of a check of the directory.
+#[derive(Clone, Debug, Serialize)]
+pub struct DirectoryStep {
+    /// What was done.
+    pub step: &'static str,
+    /// Whether it went well.
+    pub ok: bool,
+    /// What was found, or what is wrong and what to do.
+    pub found: String,
+}
+
+/// What to check beside the way to the servers.
+pub struct DirectoryCheck {
+    /// A user to look for.
+    pub user: Option<String>,
+    /// The user's password, to try it.
+    pub password: Option<SecretString>,
+    /// The present moment.
+    pub now: Millis,
+}
+
+/// Goes through everything that a login does, at each server, and tells what is found. Nothing is changed here or
+/// there.
+pub async fn check_directory(ldap: &Ldap, check: &DirectoryCheck) -> Vec<DirectoryStep> {
+    let directory = match Directory::open(ldap) {
+        Ok(directory) => directory,
+        Err(error) => {
+            return vec![DirectoryStep { step: "settings", ok: false, found: error.to_string() }];
+        }
+    };
+    let mut steps = Vec::new();
+    for url in &ldap.urls {
+        let checked = check_server(&directory, ldap, url, check, &mut steps);
+        if tokio::time::timeout(ldap.timeout(), checked).await.is_err() {
+            let found = format!("{url}: no answer within {} s", ldap.timeout_sec);
+            steps.push(DirectoryStep { step: "server", ok: false, found });
+        }
+    }
+    steps
+}
+
+/// Notes a step; its value when it went well.
+fn noted<T>(
+    steps: &mut Vec<DirectoryStep>,
+    step: &'static str,
+    outcome: std::result::Result<T, DirectoryError>,
+    describe: impl FnOnce(&T) -> String,
+) -> Option<T> {
+    let (ok, found) = match &outcome {
+        Ok(value) => (true, describe(value)),
+        Err(error) => (false, error.to_string()),
+    };
+    steps.push(DirectoryStep { step, ok, found });
+    outcome.ok()
+}
+
+async fn check_server(
+    directory: &Directory,
+    ldap: &Ldap,
+    url: &str,
+    check: &DirectoryCheck,
+    steps: &mut Vec<DirectoryStep>,
+) -> Option<()> {
+    let protection = match (url.starts_with("ldaps://"), ldap.starts_tls()) {
+        (true, _) => "TLS, certificate verified",
+        (false, true) => "StartTLS, certificate verified",
+        (false, false) => "in clear",
+    };
+    let connected = directory.connect(url).await;
+    drop(noted(steps, "server", connected, |_| format!("{url} answers ({protection})"))?);
+    let bound = directory.connect_reader(url).await;
+    let who = match ldap.bind_dn.as_str() {
+        "" => "nobody (ldap.bind_dn is empty)",
+        dn => dn,
+    };
+    let mut reader = noted(steps, "bind", bound, |_| format!("users are looked for as {who}"))?;
+    let name = check.user.as_deref()?;
+    let dn = match ldap.user_dn.is_empty() {
+        true => directory.find_dn(&mut reader, name).await,
+        false => Ok(directory.made_dn(name)),
+    };
+    let dn = noted(steps, "user", dn, Clone::clone)?;
+    if let Some(password) = &check.password {
+        let mut own = noted(steps, "connection", directory.connect(url).await, |_| url.to_owned())?;
+        let bound = directory.bind_user(&mut own, &dn, password).await;
+        noted(steps, "password", bound, |()| "the password is right".to_owned())?;
+        if !ldap.user_dn.is_empty() {
+            reader = own;
+        }
+    }
+    let account = directory.read_account(&mut reader, name, &dn).await;
+    let account = noted(steps, "account", account, |account| {
+        format!("{} ({}), known as {}", account.name, account.display_name, account.subject)
+    })?;
+    let state = match account.entry.closed_reason(check.now) {
+        Some(reason) => Err(DirectoryError::Refused(reason.to_string())),
+        None => Ok(()),
+    };
+    noted(steps, "state", state, |()| "nothing says that the account is closed".to_owned());
+    let groups: Vec<String> = account.groups.iter().cloned().collect();
+    let found = match groups.is_empty() {
+        true => "none".to_owned(),
+        false => groups.join("; "),
+    };
+    steps.push(DirectoryStep { step: "groups", ok: true, found });
+    let grants = merge_grants(ldap.grants().ok()?, |dn| account.groups.contains(dn));
+    let found = match grants.is_empty() {
+        true => "none: the user is in no group of ldap.grants".to_owned(),
+        false => grants.iter().map(describe_grant).collect::<Vec<_>>().join("; "),
+    };
+    steps.push(DirectoryStep { step: "grants", ok: !grants.is_empty(), found });
+    Some(())
+}
+
+fn describe_grant(grant: &Grant) -> String {
+    let rights: String = grant.rights.iter().map(|right| format!("+{right}")).collect();
+    format!("{}{rights}@{}", grant.role, grant.place.as_str())
+}
