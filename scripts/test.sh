@@ -99,6 +99,8 @@ provide_tools() {
     scripts/test-node.sh
     # Mails are given to a real server, in Python.
     scripts/test-smtp.sh
+    # Users log in with a real directory.
+    scripts/test-ldap.sh
     # The console is used in a real browser.
     scripts/test-browser.sh
     scripts/test-servers.sh start "$state" >"$logs/exports"

@@ -530,6 +530,24 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_is_asked_in_clear_is_warned_of() {
+        let read = |url: &str, tls: &str| {
+            let text = format!("[ldap]\nurls = ['{url}']\nbase = 'dc=x'\ntls = '{tls}'\n");
+            Config::read(&text).expect("config").ldap.weakness().is_some()
+        };
+        assert!(read("ldap://dc1.example", "none_anywhere"));
+        for (url, tls) in [
+            ("ldap://dc1.example", "starttls"),
+            ("ldaps://dc1.example", "none_anywhere"),
+            ("ldap://127.0.0.1:3389", "none"),
+            ("ldap://[::1]:3389", "none_anywhere"),
+            ("ldap://localhost", "none"),
+        ] {
+            assert!(!read(url, tls), "{url} {tls}");
+        }
+    }
+
+    #[test]
     fn a_remote_source_is_asked_for_its_certificate() {
         use crate::handler::target::reach;
         let reached = |url: &str, settings: &str| {

@@ -30,10 +30,13 @@ fn not_granted(error: &NotGranted, said: String) -> Problem {
             Problem::new(StatusCode::FORBIDDEN, "not-yours-to-give", said)
         }
         N::NoSetup => Problem::new(StatusCode::FORBIDDEN, "no-setup", said),
-        N::Twice(_) | N::NoRight(_) | N::Days | N::NoToken | N::Enough(_) | N::Elsewhere(_)
-        | N::InDirectory(_) => {
-            Problem::refused(said)
-        }
+        N::Twice(_)
+        | N::NoRight(_)
+        | N::Days
+        | N::NoToken
+        | N::Enough(_)
+        | N::Elsewhere(_)
+        | N::InDirectory(_) => Problem::refused(said),
     }
 }
 

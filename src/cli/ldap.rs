@@ -32,11 +32,15 @@ pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<Ended> {
     let LdapVerb::Check(args) = verb;
     let (config, lang) = (global.config()?, global.lang());
     if !config.ldap.is_on() {
-        return Err(BadInput(match lang {
-            Lang::En => "ldap.urls is empty, so there is no directory; see [ldap] in docs/users.md",
-            Lang::Zh => "ldap.urls 为空,未配置目录;参见 docs/users.md 的 [ldap]",
-        }
-        .to_owned())
+        return Err(BadInput(
+            match lang {
+                Lang::En => {
+                    "ldap.urls is empty, so there is no directory; see [ldap] in docs/users.md"
+                }
+                Lang::Zh => "ldap.urls 为空,未配置目录;参见 docs/users.md 的 [ldap]",
+            }
+            .to_owned(),
+        )
         .into());
     }
     let password = match args.password_stdin {

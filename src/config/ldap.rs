@@ -89,6 +89,18 @@ impl Ldap {
         Duration::from_secs(self.timeout_sec.into())
     }
 
+    /// What somebody on the way to the directory could do.
+    pub fn weakness(&self) -> Option<String> {
+        let is_clear =
+            self.urls.iter().filter_map(|url| Url::parse(url).ok()).any(|url| {
+                url.scheme() == "ldap" && self.tls == "none_anywhere" && !is_local(&url)
+            });
+        is_clear.then(|| {
+            "passwords go to the directory in clear (ldap.tls = \"none_anywhere\"): one on the way could read them"
+                .to_owned()
+        })
+    }
+
     /// The password of `bind_dn`, from its file or from the environment.
     pub fn bind_password(&self) -> Result<LdapPassword, BadConfig> {
         secret("ldap.bind_password_file", &self.bind_password_file, PASSWORD)
@@ -160,7 +172,8 @@ impl Ldap {
         if !self.group_filter.trim().is_empty() {
             check_filter("group_filter", &self.group_filter, &["{dn}", "{name}"])?;
             if !is_dn(&self.group_base) {
-                let said = "name the DN below which groups are, such as ou=groups,dc=example,dc=com";
+                let said =
+                    "name the DN below which groups are, such as ou=groups,dc=example,dc=com";
                 return Err(bad("group_base", format!("is {:?}; {said}", self.group_base)));
             }
         }

@@ -6,6 +6,7 @@ mod batches;
 mod changes;
 mod definitions;
 mod executors;
+mod ldap;
 mod login;
 mod matrix;
 mod oidc;

@@ -206,7 +206,9 @@ impl Directory {
                 "no such user in the directory, which names other servers; those are not asked",
             )),
             ([], false) => Err(refused("no such user in the directory")),
-            _ => Err(refused(format!("several users are found with {filter}; make ldap.user_filter narrower"))),
+            _ => Err(refused(format!(
+                "several users are found with {filter}; make ldap.user_filter narrower"
+            ))),
         }
     }
 
@@ -248,9 +250,10 @@ impl Directory {
         let entry = entry_of(read);
         let groups = self.read_groups(reader, name, &entry).await?;
         let shown = entry.first_value("displayName").or_else(|| entry.first_value("cn"));
-        let name_here = entry.first_value(own).map(str::to_owned).ok_or_else(|| {
-            refused(format!("{dn} has no attribute {own} (ldap.name_attribute)"))
-        })?;
+        let name_here = entry
+            .first_value(own)
+            .map(str::to_owned)
+            .ok_or_else(|| refused(format!("{dn} has no attribute {own} (ldap.name_attribute)")))?;
         let display_name = shown.unwrap_or(&name_here).to_owned();
         Ok(DirectoryAccount { subject, name: name_here, display_name, entry, groups })
     }
@@ -373,7 +376,9 @@ fn describe_error(error: &LdapError) -> String {
         other => other.to_string(),
     };
     match said.contains("certificate") {
-        true => format!("{said}; name the authority that made the server's certificate in ldap.tls_ca"),
+        true => {
+            format!("{said}; name the authority that made the server's certificate in ldap.tls_ca")
+        }
         false => said,
     }
 }

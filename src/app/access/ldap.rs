@@ -48,7 +48,13 @@ impl Porter {
         login: DirectoryLogin<'_>,
     ) -> Result<Entered> {
         // Apart from the log-ins with passwords of ours: a directory that hangs must not keep those out.
-        let _room = self.directory_logins.enter()?;
+        let _room = match self.directory_logins.enter() {
+            Ok(room) => room,
+            Err(busy) => {
+                self.take_back_attempt(&login).await?;
+                return Err(busy.into());
+            }
+        };
         let now = self.clock.now();
         let found = match Directory::open(ldap) {
             Ok(directory) => {
@@ -59,14 +65,17 @@ impl Porter {
         let why = match found {
             Ok(account) => match self.admit(ldap, &account, &login).await {
                 Ok(entered) => return Ok(entered),
-                Err(error) => error.downcast::<NotAdmitted>()?.to_string(),
+                Err(error) => {
+                    let why = error.downcast::<NotAdmitted>()?.to_string();
+                    // The password was right, so what was typed as the name is one.
+                    self.refuse(login.name.as_str(), "ldap", &why, login.from).await?;
+                    return Err(NotIn::Wrong.into());
+                }
             },
             Err(DirectoryError::Refused(why)) => why,
             Err(DirectoryError::Unavailable(why)) => {
                 tracing::error!("nobody can log in with the directory: {why}");
-                let mut tx = self.db.begin().await?;
-                store::login_attempt::take_back(&mut tx, login.attempt).await?;
-                tx.commit().await?;
+                self.take_back_attempt(&login).await?;
                 self.refuse_known(login.name, &format!("directory unavailable: {why}"), login.from)
                     .await?;
                 return Err(NotIn::DirectoryUnavailable.into());
@@ -74,6 +83,13 @@ impl Porter {
         };
         self.refuse_known(login.name, &why, login.from).await?;
         Err(NotIn::Wrong.into())
+    }
+
+    /// What was no guess does not count as one.
+    async fn take_back_attempt(&self, login: &DirectoryLogin<'_>) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        store::login_attempt::take_back(&mut tx, login.attempt).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Puts a refusal on record, under the name if it is one of ours.

@@ -104,7 +104,9 @@ pub fn describe_bind_refusal(code: u32, text: &str) -> String {
     let reason = text.split_once("data ").and_then(|(_, rest)| rest.split([',', ' ']).next());
     let said = match (code, reason) {
         (_, Some("525")) => "the directory has no such user",
-        (_, Some("530" | "531")) => "the directory does not let the user in at this time or from here",
+        (_, Some("530" | "531")) => {
+            "the directory does not let the user in at this time or from here"
+        }
         (_, Some("532")) => "the password has expired in the directory",
         (_, Some("533")) => "the account is disabled in the directory",
         (_, Some("701")) => "the account has expired in the directory",

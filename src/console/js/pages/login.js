@@ -89,6 +89,7 @@ function logIn(enter, options) {
   });
   const password = field({
     label: t('login.password'),
+    hint: options.ldap && t('login.ldap_hint', { name: options.ldap.name }),
     input: input({
       type: 'password',
       name: 'password',

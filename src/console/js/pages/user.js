@@ -72,7 +72,8 @@ export async function mount(el, ctx) {
       actions: [
         button(t('user.reset'), {
           icon: 'key',
-          disabled: no,
+          // The directory keeps the password, so it is set there.
+          disabled: account.oidc_issuer === 'ldap' ? t('user.reset_ldap') : no,
           test: 'user-reset',
           onclick: () => {
             dialog({
@@ -168,7 +169,7 @@ export async function mount(el, ctx) {
           [
             [t('user.created'), account.create_time && time(account.create_time, { date: true })],
             [t('user.last_login'), ago(account.last_login)],
-            [t('user.origin'), account.oidc_issuer ?? t('user.local')],
+            [t('user.origin'), account.oidc_issuer === 'ldap' ? t('user.ldap') : (account.oidc_issuer ?? t('user.local'))],
             [t('user.must_change'), account.must_change_password ? t('common.yes') : null],
           ],
           { wide: true },

@@ -7,6 +7,12 @@ import { store } from '../store.js';
 import { ago, button, copyButton, dialog, field, h, input, pageHead, put, select, shown, table } from '../ui.js';
 import { grantsEditor, grantWords } from '../grants.js';
 
+/** Where a user's password is kept. */
+function originName(issuer) {
+  if (!issuer) return t('user.local');
+  return issuer === 'ldap' ? t('user.ldap') : 'OIDC';
+}
+
 export async function mount(el, ctx) {
   ctx.title(t('nav.users'));
   const host = h('div');
@@ -60,7 +66,7 @@ export async function mount(el, ctx) {
               label: t('user.origin'),
               hide: 'middle',
               sort: false,
-              cell: (u) => (u.account?.oidc_issuer ? 'OIDC' : t('user.local')),
+              cell: (u) => originName(u.account?.oidc_issuer),
             },
             {
               key: 'last_login',
