@@ -22,6 +22,7 @@ pub use tokens::TokenWish;
 
 use crate::app::App;
 use crate::app::access::hashing::Hashing;
+use crate::app::access::ldap::DirectoryOutage;
 use crate::app::access::login_limit::LoginLimit;
 use crate::config::Ldap;
 use crate::domain::access::{Grant, Grants, Permission, Where};
@@ -146,6 +147,7 @@ pub struct Porter {
     logins: LoginLimit,
     directory_logins: LoginLimit,
     ldap: Option<Arc<Ldap>>,
+    directory_outage: DirectoryOutage,
 }
 
 impl App {
@@ -164,6 +166,7 @@ impl App {
             logins: limit(),
             directory_logins: limit(),
             ldap: ldap.is_on().then(|| Arc::new(ldap.clone())),
+            directory_outage: DirectoryOutage::new(),
         }
     }
 }

@@ -71,7 +71,6 @@ fn describe(step: &DirectoryStep, lang: Lang) -> String {
         ("server", Lang::Zh) => "服务器",
         ("bind", Lang::Zh) => "绑定",
         ("user", Lang::Zh) => "用户",
-        ("connection", Lang::Zh) => "连接",
         ("password", Lang::Zh) => "密码",
         ("account", Lang::Zh) => "账号",
         ("state", Lang::Zh) => "状态",

@@ -144,8 +144,7 @@ impl Directory {
             None => self.made_dn(name),
         };
         // A connection of its own: the reader stays who it is.
-        let mut own = self.connect(url).await?;
-        self.bind_user(&mut own, &dn, password).await?;
+        let mut own = self.connect_user(url, &dn, password).await?;
         let reader = reader.as_mut().unwrap_or(&mut own);
         let account = self.read_account(reader, name, &dn).await?;
         match account.entry.closed_reason(now) {
@@ -212,20 +211,21 @@ impl Directory {
         }
     }
 
-    /// Refuses a password that is not the user's.
-    pub(super) async fn bind_user(
+    /// Opens a connection as the user whose entry this is; refuses a password that is not the user's.
+    pub(super) async fn connect_user(
         &self,
-        own: &mut Connection,
+        url: &str,
         dn: &str,
         password: &SecretString,
-    ) -> Result<()> {
+    ) -> Result<Connection> {
         if dn.is_empty() || password.expose_secret().is_empty() {
             return Err(refused("empty password"));
         }
+        let mut own = self.connect(url).await?;
         let answer = own.ldap.simple_bind(dn, password.expose_secret()).await;
         let answer = answer.map_err(|error| unavailable(describe_error(&error)))?;
         match answer.rc {
-            code::SUCCESS => Ok(()),
+            code::SUCCESS => Ok(own),
             code if code::REFUSES_ACCOUNT.contains(&code) => {
                 Err(refused(describe_bind_refusal(code, &answer.text)))
             }
@@ -360,6 +360,7 @@ fn describe_result(result: &LdapResult) -> String {
         code::REFERRAL => {
             "; it refers to another server, which is not followed: name that server in ldap.urls"
         }
+        2 => "; a server without StartTLS answers so: use ldaps://",
         1 | 8 | 50 => "; name a user who may search in ldap.bind_dn",
         13 => "; the server asks for TLS: use ldaps:// or ldap.tls = \"starttls\"",
         code::NO_SUCH_OBJECT => "; there is no such DN, see ldap.base and ldap.group_base",

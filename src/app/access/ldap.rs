@@ -14,6 +14,8 @@ use anyhow::Result;
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// In the place of an OpenID issuer: the user is known by the directory. An issuer is a URL, so none is called so.
 pub const LDAP_ISSUER: &str = "ldap";
@@ -30,6 +32,41 @@ pub(super) struct DirectoryLogin<'a> {
     /// The row that counts this attempt.
     pub(super) attempt: i64,
     pub(super) from: &'a Stranger,
+}
+
+/// Milliseconds for which a directory that did not answer is not asked again.
+const REST_MS: i64 = 2_000;
+/// Milliseconds between two records that it does not answer.
+const RECORD_MS: i64 = 60_000;
+
+/// When the directory did not answer; clones share it. Without it strangers could have Procession ask, write and log as
+/// fast as a closed port refuses, because such an attempt is no guess and is not slowed down.
+#[derive(Clone)]
+pub(super) struct DirectoryOutage {
+    failed_at: Arc<AtomicI64>,
+    recorded_at: Arc<AtomicI64>,
+}
+
+impl DirectoryOutage {
+    pub(super) fn new() -> Self {
+        let never = || Arc::new(AtomicI64::new(i64::MIN));
+        Self { failed_at: never(), recorded_at: never() }
+    }
+
+    /// Whether it did not answer just now.
+    pub(super) fn is_recent(&self, now: Millis) -> bool {
+        now.since(Millis(self.failed_at.load(Ordering::Relaxed))) < REST_MS
+    }
+
+    /// Notes that it did not answer; whether that is to be put on record.
+    fn note(&self, now: Millis) -> bool {
+        self.failed_at.store(now.0, Ordering::Relaxed);
+        let last = self.recorded_at.load(Ordering::Relaxed);
+        let is_due = now.since(Millis(last)) >= RECORD_MS;
+        // Of two at once one records it.
+        let order = Ordering::Relaxed;
+        is_due && self.recorded_at.compare_exchange(last, now.0, order, order).is_ok()
+    }
 }
 
 /// Whether the directory is asked about this user, or somebody who is none yet.
@@ -74,10 +111,12 @@ impl Porter {
             },
             Err(DirectoryError::Refused(why)) => why,
             Err(DirectoryError::Unavailable(why)) => {
-                tracing::error!("nobody can log in with the directory: {why}");
                 self.take_back_attempt(&login).await?;
-                self.refuse_known(login.name, &format!("directory unavailable: {why}"), login.from)
-                    .await?;
+                if self.directory_outage.note(now) {
+                    tracing::error!("nobody can log in with the directory: {why}");
+                    let why = format!("directory unavailable: {why}");
+                    self.refuse_known(login.name, &why, login.from).await?;
+                }
                 return Err(NotIn::DirectoryUnavailable.into());
             }
         };
@@ -107,13 +146,13 @@ impl Porter {
         account: &DirectoryAccount,
         login: &DirectoryLogin<'_>,
     ) -> Result<Entered> {
-        let now = self.clock.now();
         let wanted = merge_grants(ldap.grants()?, |dn| account.groups.contains(dn));
         let mut tx = self.db.begin().await?;
         let user = match store::user::by_subject(&mut tx, LDAP_ISSUER, &account.subject).await? {
             Some(user) => user,
             None => self.first_from_directory(&mut tx, ldap, account, &wanted, login.from).await?,
         };
+        let now = self.clock.now();
         if user.password.is_some() {
             let why = format!("user {} has a password of Procession", user.name);
             return Err(NotAdmitted(why).into());
@@ -248,7 +287,8 @@ async fn check_server(
         (false, true) => "StartTLS, certificate verified",
         (false, false) => "in clear",
     };
-    let connected = directory.connect(url).await;
+    let at = |error: DirectoryError| DirectoryError::Unavailable(format!("{url}: {error}"));
+    let connected = directory.connect(url).await.map_err(at);
     drop(noted(steps, "server", connected, |_| format!("{url} answers ({protection})"))?);
     let bound = directory.connect_reader(url).await;
     let who = match ldap.bind_dn.as_str() {
@@ -263,9 +303,8 @@ async fn check_server(
     };
     let dn = noted(steps, "user", dn, Clone::clone)?;
     if let Some(password) = &check.password {
-        let mut own = noted(steps, "connection", directory.connect(url).await, |_| url.to_owned())?;
-        let bound = directory.bind_user(&mut own, &dn, password).await;
-        noted(steps, "password", bound, |()| "the password is right".to_owned())?;
+        let tried = directory.connect_user(url, &dn, password).await;
+        let own = noted(steps, "password", tried, |_| "the password is right".to_owned())?;
         if !ldap.user_dn.is_empty() {
             reader = own;
         }
@@ -297,4 +336,21 @@ async fn check_server(
 fn describe_grant(grant: &Grant) -> String {
     let rights: String = grant.rights.iter().map(|right| format!("+{right}")).collect();
     format!("{}{rights}@{}", grant.role, grant.place.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_rests_the_directory_and_is_recorded_once_a_minute() {
+        let outage = DirectoryOutage::new();
+        let at = |ms: i64| Millis(1_722_470_400_000 + ms);
+        assert!(!outage.is_recent(at(0)));
+        assert!(outage.note(at(0)), "the first is on record");
+        assert!(outage.is_recent(at(1_999)) && !outage.is_recent(at(2_000)));
+        assert!(!outage.note(at(59_999)));
+        assert!(outage.is_recent(at(60_000)));
+        assert!(outage.note(at(60_000)));
+    }
 }

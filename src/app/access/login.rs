@@ -148,13 +148,14 @@ impl Porter {
         let room = self.logins.enter()?;
         let known = UserName::parse(name).ok();
         let named = known.as_ref().map_or(name, UserName::as_str);
+        if self.ldap.is_some() && self.directory_outage.is_recent(self.clock.now()) {
+            let user = self.user_named(known.as_ref()).await?;
+            if known.is_some() && is_in_directory(user.as_ref()) {
+                return Err(NotIn::DirectoryUnavailable.into());
+            }
+        }
         let attempt = self.attempt(named, from).await?;
-        let mut tx = self.db.read().await?;
-        let user = match &known {
-            Some(name) => store::user::by_name(&mut tx, name).await?,
-            None => None,
-        };
-        drop(tx);
+        let user = self.user_named(known.as_ref()).await?;
         let stored = user.as_ref().and_then(|u| u.password.as_ref());
         let is_right = self.hashing.is(stored, password.clone()).await?;
         if let (Some(ldap), Some(name)) = (&self.ldap, &known)
@@ -194,6 +195,12 @@ impl Porter {
                 Err(NotIn::Wrong.into())
             }
         }
+    }
+
+    async fn user_named(&self, name: Option<&UserName>) -> Result<Option<User>> {
+        let Some(name) = name else { return Ok(None) };
+        let mut tx = self.db.read().await?;
+        store::user::by_name(&mut tx, name).await
     }
 
     /// What is to be stored of a password that was right, in the place of a hash that another program's

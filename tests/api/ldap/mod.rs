@@ -195,7 +195,13 @@ async fn a_directory_that_is_away_is_no_wrong_password() {
     let answer = log_in(&server, "root", PASSWORD).await.is(200);
     assert_eq!(answer["user"]["name"], "root", "who has a password here gets in");
     log_in(&server, "root", "wrong").await.is(401);
+    // One record and one question, however many ask.
+    let recorded = server.audit().await;
+    let recorded = recorded.iter().filter(|(_, _, detail)| detail.contains("unavailable"));
+    assert_eq!(recorded.count(), 1);
     slapd.run();
+    log_in(&server, "ada", "ada-secret").await.is(503);
+    server.later(2_000);
     log_in(&server, "ada", "ada-secret").await.is(200);
 }
 
@@ -270,13 +276,16 @@ async fn a_check_shows_each_step() {
         ]
     );
     assert!(steps.iter().all(|step| step.ok), "{steps:?}");
-    assert_eq!(steps[8].found, "viewer@ar; operator+force@gl");
-    assert!(steps[7].found.contains("cn=finance\\, operators,ou=groups"), "{}", steps[7].found);
+    assert_eq!(steps[7].found, "viewer@ar; operator+force@gl");
+    assert!(steps[6].found.contains("cn=finance\\, operators,ou=groups"), "{}", steps[6].found);
     let steps = check(&server, "ada", Some("wrong")).await;
     assert_eq!(steps.last().map(|step| (step.step, step.ok)), Some(("password", false)));
     let steps = check(&server, "grace", None).await;
     let state = steps.iter().find(|step| step.step == "state").expect("a step");
     assert!(!state.ok && state.found.contains("userAccountControl"), "{steps:?}");
+    let settings = slapd.settings_at("ldaps://127.0.0.1:1", "");
+    let steps = check(&Server::with(&settings).await, "ada", None).await;
+    assert!(steps.len() == 1 && steps[0].found.contains("ldaps://127.0.0.1:1: "), "{steps:?}");
     let settings = slapd.settings("").replace("uid=reader,", "uid=nobody,");
     let steps = check(&Server::with(&settings).await, "ada", None).await;
     assert_eq!(steps.last().map(|step| (step.step, step.ok)), Some(("bind", false)));
