@@ -530,24 +530,6 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_asked_in_clear_is_warned_of() {
-        let read = |url: &str, tls: &str| {
-            let text = format!("[ldap]\nurls = ['{url}']\nbase = 'dc=x'\ntls = '{tls}'\n");
-            Config::read(&text).expect("config").ldap.weakness().is_some()
-        };
-        assert!(read("ldap://dc1.example", "none_anywhere"));
-        for (url, tls) in [
-            ("ldap://dc1.example", "starttls"),
-            ("ldaps://dc1.example", "none_anywhere"),
-            ("ldap://127.0.0.1:3389", "none"),
-            ("ldap://[::1]:3389", "none_anywhere"),
-            ("ldap://localhost", "none"),
-        ] {
-            assert!(!read(url, tls), "{url} {tls}");
-        }
-    }
-
-    #[test]
     fn a_remote_source_is_asked_for_its_certificate() {
         use crate::handler::target::reach;
         let reached = |url: &str, settings: &str| {
@@ -608,40 +590,6 @@ mod tests {
             (
                 "[[http.oidc.grants]]\nclaim = 'a'\ngroup = '*'\nrole = 'admin'\nrights = ['run']\n",
                 "http.oidc.grants: right \"run\"",
-            ),
-            ("[ldap]\nurls = ['dc1']\n", "ldap.urls has \"dc1\""),
-            ("[ldap]\nurls = ['http://dc1']\n", "ldap.urls has \"http://dc1\""),
-            ("[ldap]\nurls = ['ldap://u@dc1']\n", "ldap.urls has \"ldap://u@dc1\""),
-            ("[ldap]\ntls = 'yes'\n", "ldap.tls is \"yes\"; write starttls, none"),
-            (
-                "[ldap]\nurls = ['ldap://dc1.example']\nbase = 'dc=x'\ntls = 'none'\n",
-                "passwords would go to dc1.example in clear",
-            ),
-            ("[ldap]\nurls = ['ldaps://dc1']\n", "ldap.base is \"\""),
-            (
-                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\nuser_filter = '(uid=*)'\n",
-                "ldap.user_filter is \"(uid=*)\"",
-            ),
-            (
-                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\nuser_filter = 'uid={name}'\n",
-                "in parentheses",
-            ),
-            (
-                "[ldap]\nurls = ['ldaps://dc1']\nuser_dn = 'uid=x,dc=x'\n",
-                "ldap.user_dn is \"uid=x,dc=x\"",
-            ),
-            (
-                "[ldap]\nurls = ['ldaps://dc1']\nbase = 'dc=x'\ngroup_filter = '(member=x)'\n",
-                "ldap.group_filter is \"(member=x)\"",
-            ),
-            ("[ldap]\ntimeout_sec = 0\n", "ldap.timeout_sec is 0; it may be 1 to 60"),
-            (
-                "[[ldap.grants]]\nldap_group = 'finance'\ngroup = '*'\nrole = 'admin'\n",
-                "write the group's whole distinguished name",
-            ),
-            (
-                "[[ldap.grants]]\nldap_group = 'cn=f,dc=x'\ngroup = '*'\nrole = 'root'\n",
-                "ldap.grants: role \"root\"",
             ),
             ("[outputs]\nmax_rows = 0\n", "outputs.max_rows is 0"),
             ("[outputs]\nmax_value_bytes = 10\n", "outputs.max_value_bytes is 10"),

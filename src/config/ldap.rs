@@ -221,3 +221,56 @@ impl LdapGrant {
         Ok((dn, grant))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn faults_name_the_key_and_the_fix() {
+        let on = |more: &str| format!("urls = ['ldaps://dc1']\n{more}");
+        let grant = |dn: &str, role: &str| {
+            format!("[[ldap.grants]]\nldap_group = '{dn}'\ngroup = '*'\nrole = '{role}'\n")
+        };
+        for (text, said) in [
+            ("urls = ['dc1']".to_owned(), "ldap.urls has \"dc1\""),
+            ("urls = ['http://dc1']".to_owned(), "ldap.urls has \"http://dc1\""),
+            ("urls = ['ldap://u@dc1']".to_owned(), "ldap.urls has \"ldap://u@dc1\""),
+            ("tls = 'yes'".to_owned(), "ldap.tls is \"yes\"; write starttls, none"),
+            (
+                "urls = ['ldap://dc1.example']\nbase = 'dc=x'\ntls = 'none'".to_owned(),
+                "passwords would go to dc1.example in clear",
+            ),
+            (on(""), "ldap.base is \"\""),
+            (on("base = 'dc=x'\nuser_filter = '(uid=*)'"), "ldap.user_filter is \"(uid=*)\""),
+            (on("base = 'dc=x'\nuser_filter = 'uid={name}'"), "in parentheses"),
+            (on("user_dn = 'uid=x,dc=x'"), "ldap.user_dn is \"uid=x,dc=x\""),
+            (on("base = 'dc=x'\ngroup_filter = '(member=x)'"), "ldap.group_filter is"),
+            (on("base = 'dc=x'\ngroup_filter = '(member={dn})'"), "ldap.group_base is"),
+            ("timeout_sec = 0".to_owned(), "ldap.timeout_sec is 0; it may be 1 to 60"),
+            (grant("finance", "admin"), "write the group's whole distinguished name"),
+            (grant("cn=f,dc=x", "root"), "ldap.grants: role \"root\""),
+        ] {
+            let error = Config::read(&format!("[ldap]\n{text}\n")).expect_err(&text);
+            assert!(format!("{error:#}").contains(said), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_asked_in_clear_is_warned_of() {
+        let read = |url: &str, tls: &str| {
+            let text = format!("[ldap]\nurls = ['{url}']\nbase = 'dc=x'\ntls = '{tls}'\n");
+            Config::read(&text).expect("config").ldap.weakness().is_some()
+        };
+        assert!(read("ldap://dc1.example", "none_anywhere"));
+        for (url, tls) in [
+            ("ldap://dc1.example", "starttls"),
+            ("ldaps://dc1.example", "none_anywhere"),
+            ("ldap://127.0.0.1:3389", "none"),
+            ("ldap://[::1]:3389", "none_anywhere"),
+            ("ldap://localhost", "none"),
+        ] {
+            assert!(!read(url, tls), "{url} {tls}");
+        }
+    }
+}

@@ -169,7 +169,10 @@ export async function mount(el, ctx) {
           [
             [t('user.created'), account.create_time && time(account.create_time, { date: true })],
             [t('user.last_login'), ago(account.last_login)],
-            [t('user.origin'), account.oidc_issuer === 'ldap' ? t('user.ldap') : (account.oidc_issuer ?? t('user.local'))],
+            [
+              t('user.origin'),
+              account.oidc_issuer === 'ldap' ? t('user.ldap') : (account.oidc_issuer ?? t('user.local')),
+            ],
             [t('user.must_change'), account.must_change_password ? t('common.yes') : null],
           ],
           { wide: true },

@@ -97,7 +97,8 @@ export default {
   'problem.moved': 'The batch went on meanwhile, so nothing was changed.',
   'problem.try-again': 'The database did not answer just now. Try again in a few seconds.',
   'problem.slow-down': 'Too many tries. Wait {seconds} seconds and try again.',
-  'problem.directory-unavailable': 'The directory with the passwords does not answer. Your password may well be right: try again in a minute, or tell an administrator.',
+  'problem.directory-unavailable':
+    'The directory with the passwords does not answer. Your password may well be right: try again in a minute, or tell an administrator.',
   'problem.wrong-login': 'The name or the password is wrong.',
   'problem.changed-meanwhile': 'Somebody else has changed it meanwhile; look at the present state and try again.',
   'problem.not-meant': 'This page is older than your session. Load it anew and try again.',
@@ -168,7 +169,7 @@ export default {
   'login.in': 'Log in',
   'login.out': 'Log out',
   'login.or': 'or',
-  'login.ldap_hint': 'The one of {name}, unless you have one of Procession itself.',
+  'login.ldap_hint': 'Your {name} password, or your Procession password if you have one.',
   'login.oidc': 'Log in with {name}',
   'login.oidc_refused': '{name} did not let you in, or nobody here has that account. Ask an administrator.',
   'login.oidc_unreachable': '{name} cannot be reached. Log in with a password, or try again later.',
