@@ -84,6 +84,11 @@ impl Ldap {
         self.tls == "starttls"
     }
 
+    /// Whether a user's entry and groups are read as that user, because nobody else may.
+    pub fn reads_as_user(&self) -> bool {
+        !self.user_dn.is_empty() && self.bind_dn.is_empty()
+    }
+
     /// How long one server may take for a login.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_sec.into())

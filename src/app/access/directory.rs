@@ -135,13 +135,13 @@ impl Directory {
         password: &SecretString,
         now: Millis,
     ) -> Result<DirectoryAccount> {
-        let mut reader = match self.settings.user_dn.is_empty() {
-            true => Some(self.connect_reader(url).await?),
-            false => None,
+        let mut reader = match self.settings.reads_as_user() {
+            true => None,
+            false => Some(self.connect_reader(url).await?),
         };
         let dn = match &mut reader {
-            Some(reader) => self.find_dn(reader, name).await?,
-            None => self.made_dn(name),
+            Some(reader) if self.settings.user_dn.is_empty() => self.find_dn(reader, name).await?,
+            _ => self.made_dn(name),
         };
         // A connection of its own: the reader stays who it is.
         let mut own = self.connect_user(url, &dn, password).await?;

@@ -55,14 +55,15 @@ impl DirectoryOutage {
 
     /// Whether it did not answer just now.
     pub(super) fn is_recent(&self, now: Millis) -> bool {
-        now.since(Millis(self.failed_at.load(Ordering::Relaxed))) < REST_MS
+        // A clock that was set back must not rest it for longer.
+        (0..REST_MS).contains(&now.since(Millis(self.failed_at.load(Ordering::Relaxed))))
     }
 
     /// Notes that it did not answer; whether that is to be put on record.
     fn note(&self, now: Millis) -> bool {
         self.failed_at.store(now.0, Ordering::Relaxed);
         let last = self.recorded_at.load(Ordering::Relaxed);
-        let is_due = now.since(Millis(last)) >= RECORD_MS;
+        let is_due = !(0..RECORD_MS).contains(&now.since(Millis(last)));
         // Of two at once one records it.
         let order = Ordering::Relaxed;
         is_due && self.recorded_at.compare_exchange(last, now.0, order, order).is_ok()
@@ -305,7 +306,7 @@ async fn check_server(
     if let Some(password) = &check.password {
         let tried = directory.connect_user(url, &dn, password).await;
         let own = noted(steps, "password", tried, |_| "the password is right".to_owned())?;
-        if !ldap.user_dn.is_empty() {
+        if ldap.reads_as_user() {
             reader = own;
         }
     }
@@ -348,9 +349,10 @@ mod tests {
         let at = |ms: i64| Millis(1_722_470_400_000 + ms);
         assert!(!outage.is_recent(at(0)));
         assert!(outage.note(at(0)), "the first is on record");
+        assert!(!outage.is_recent(at(-1)), "the clock was set back");
         assert!(outage.is_recent(at(1_999)) && !outage.is_recent(at(2_000)));
         assert!(!outage.note(at(59_999)));
         assert!(outage.is_recent(at(60_000)));
-        assert!(outage.note(at(60_000)));
+        assert!(outage.note(at(60_001)));
     }
 }

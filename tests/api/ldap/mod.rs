@@ -263,17 +263,7 @@ async fn a_check_shows_each_step() {
     let names: Vec<&str> = steps.iter().map(|step| step.step).collect();
     assert_eq!(
         names,
-        [
-            "server",
-            "bind",
-            "user",
-            "connection",
-            "password",
-            "account",
-            "state",
-            "groups",
-            "grants"
-        ]
+        ["server", "bind", "user", "password", "account", "state", "groups", "grants"]
     );
     assert!(steps.iter().all(|step| step.ok), "{steps:?}");
     assert_eq!(steps[7].found, "viewer@ar; operator+force@gl");
