@@ -273,7 +273,8 @@ impl Directory {
         let base = &self.settings.group_base;
         let found = reader.search(base, Scope::Subtree, &filter, &["1.1"], GROUPS_MAX).await?;
         if found.is_cut {
-            return Err(unavailable(format!(
+            // A fault of this user alone: others may log in.
+            return Err(refused(format!(
                 "the user is in more groups than the directory lists; make ldap.group_filter narrower ({filter})"
             )));
         }
