@@ -33,18 +33,26 @@ pub(super) enum MetadataVerb {
 /// What becomes of planned times and open batches.
 #[derive(Args)]
 pub(super) struct AcceptArgs {
-    /// Planned times that have passed are left out: they were fired before the restore, or shall not be
-    #[arg(long, required_unless_present = "fire", conflicts_with = "fire")]
-    mark_fired: bool,
-    /// Planned times that have passed are fired as the misfire policy of each schedule says
-    #[arg(long)]
-    fire: bool,
+    #[command(flatten)]
+    past: PastTimesArgs,
     /// Open batches go on at once; without this they are paused, for a look at what has run
     #[arg(long)]
     keep_batches_going: bool,
     /// Why; kept in the audit log
     #[arg(long)]
     reason: String,
+}
+
+/// Exactly one of them.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct PastTimesArgs {
+    /// Planned times that have passed are left out: they were fired before the restore, or shall not be
+    #[arg(long)]
+    mark_fired: bool,
+    /// Planned times that have passed are fired as the misfire policy of each schedule says
+    #[arg(long)]
+    fire: bool,
 }
 
 pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<Ended> {
@@ -189,7 +197,7 @@ async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
 }
 
 async fn accept(global: &Global, app: &App, args: &AcceptArgs) -> Result<()> {
-    let past = if args.mark_fired { PastTimes::MarkFired } else { PastTimes::Fire };
+    let past = if args.past.mark_fired { PastTimes::MarkFired } else { PastTimes::Fire };
     let open = if args.keep_batches_going { OpenBatches::GoOn } else { OpenBatches::Pause };
     let given = given(&args.reason)?;
     let deed = deed(&given, server_now(app).await?);

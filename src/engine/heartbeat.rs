@@ -139,7 +139,7 @@ impl Heart {
     /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
     /// is found.
     pub(super) fn observe_history(&self, mark: &HistoryMark) {
-        self.suspension.observe(mark, self.clock.now(), &self.node.id().0);
+        self.suspension.observe(mark, self.clock.now(), self.node.name());
     }
 
     /// How long a lease is.
@@ -326,7 +326,7 @@ impl Heart {
         self.meter.nodes(node::alive(&mut tx, at).await?);
         self.say(&mut tx, at).await?;
         let mark = metadata_gap::read(&mut tx).await?;
-        if let Some(gap) = self.suspension.observe(&mark, at, &self.node.id().0) {
+        if let Some(gap) = self.suspension.observe(&mark, at, self.node.name()) {
             metadata_gap::open(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;
