@@ -15,6 +15,7 @@ use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::engine::generating::open_for_anyone;
+use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::acting::{self, Deed};
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
@@ -58,7 +59,8 @@ pub(super) struct Here {
 
 pub(super) async fn node(bench: &Bench) -> Here {
     let process = bench.process().await;
-    let core = process.trigger_core(bench.db.clone(), Widths { fast: 2, slow: 1 });
+    let databases = TriggerDatabases { planning: bench.db.clone(), firing: bench.db.clone() };
+    let core = process.trigger_core(databases, Widths { fast: 2, slow: 1 });
     Here { process, core }
 }
 
