@@ -46,6 +46,7 @@ use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::retention::{self, Sweeper, Wish};
+use crate::engine::trigger::TriggerDatabases;
 use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
 use crate::store::{self, Db};
@@ -129,10 +130,14 @@ impl App {
 
     /// The trigger core of the process that `dispatcher` is.
     pub async fn trigger_core(&self, dispatcher: &QueueDispatcher) -> Result<TriggerCore> {
-        let keeping = db::Keeping::Brief;
-        let settings = db::Settings { keeping, max_connections: 1, ..self.config.db() };
-        let door = self.db.beside(&settings).await.context("open the door to the schedule lock")?;
-        Ok(dispatcher.trigger_core(door, self.config.triggers()))
+        let brief =
+            db::Settings { keeping: db::Keeping::Brief, max_connections: 1, ..self.config.db() };
+        let planning =
+            self.db.beside(&brief).await.context("open the door to the schedule lock")?;
+        let firing = db::Settings { keeping: db::Keeping::Firing, ..self.config.db() };
+        let firing = self.db.beside(&firing).await.context("connect for firing schedules")?;
+        let databases = TriggerDatabases { planning, firing };
+        Ok(dispatcher.trigger_core(databases, self.config.triggers()))
     }
 
     /// What removes old rows in the process that `dispatcher` is; none when nothing is to go, or this

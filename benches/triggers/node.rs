@@ -5,6 +5,7 @@ use anyhow::Result;
 use procession::app::{App, EmptyDatabase};
 use procession::db::{Db, Keeping, Settings};
 use procession::engine::clock::Clock;
+use procession::engine::trigger::TriggerDatabases;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,10 @@ impl Node {
         let settings =
             Settings { keeping: Keeping::Brief, max_connections: 1, ..place.config.db() };
         let door = app.db.beside(&settings).await?;
-        let core = dispatcher.trigger_core(door.clone(), place.config.triggers());
+        let firing = Settings { keeping: Keeping::Firing, ..place.config.db() };
+        let firing = app.db.beside(&firing).await?;
+        let databases = TriggerDatabases { planning: door.clone(), firing };
+        let core = dispatcher.trigger_core(databases, place.config.triggers());
         let stop = CancellationToken::new();
         let (clock, db) = (app.clock.clone(), app.db.clone());
         let told = stop.clone();

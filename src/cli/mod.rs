@@ -39,6 +39,7 @@ mod job;
 mod keeper;
 mod ldap;
 mod logs;
+mod metadata;
 mod migrate;
 mod node;
 mod notify;
@@ -201,6 +202,9 @@ enum Verb {
     /// The processes that share the database: what they are for, what they run
     #[command(subcommand)]
     Node(node::NodeVerb),
+    /// After a restored backup: show, restored, accept
+    #[command(subcommand)]
+    Metadata(metadata::MetadataVerb),
     /// Ask the `serve` of this machine how it is; exit code 1 when it is not well
     Health(health::HealthArgs),
     /// Users of the console and the API: add, list, set, reset-password, token, disable, remove, sessions,
@@ -333,6 +337,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Audit(args) => audit::audit(&global, &args).await,
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
+        Verb::Metadata(verb) => metadata::metadata(&global, verb).await,
         Verb::Node(verb) => node::node(&global, verb).await,
         Verb::Health(args) => health::health(&global, &args).await,
         Verb::User(verb) => user::user(&global, *verb).await,

@@ -19,6 +19,7 @@ use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::opening::Refused;
 use crate::engine::outbox::Sender;
 use crate::engine::traces::Tracer;
+use crate::engine::trigger::acting::refuse_while_suspended;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::{Context as _, Result};
@@ -83,6 +84,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         run_file(&app, loaded, &order, (file, &args)).await?;
     }
     let (tells, news) = mpsc::unbounded_channel();
+    refuse_while_suspended(&mut app.db.read().await?).await?;
     let mut dispatcher = app.dispatcher(Some(tells)).await?;
     let opened = if args.resume {
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await

@@ -7,13 +7,15 @@
 //! themselves, so it needs no dispatcher and no database.
 
 use crate::domain::lease::{Lease, Step, Uptime};
+use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
 use crate::domain::skew::{Skew, Verdict};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::meter::Meter;
 use crate::engine::node::Node;
+use crate::engine::suspension::Suspension;
 use crate::store::node::{Said, Stay};
-use crate::store::{self, Db, Tx, node};
+use crate::store::{self, Db, Tx, metadata_gap, node};
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -49,6 +51,8 @@ pub(super) struct Heart {
     is_leaving: AtomicBool,
     /// This node is to take nothing new.
     is_resting: AtomicBool,
+    /// Whether the database has gone back in time.
+    suspension: Suspension,
 }
 
 struct Held {
@@ -85,7 +89,20 @@ impl Heart {
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
         let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
         let running = AtomicU32::new(0);
-        Self { db, clock, node, held, pulse, life, meter, running, is_leaving, is_resting }
+        let suspension = Suspension::default();
+        Self {
+            db,
+            clock,
+            node,
+            held,
+            pulse,
+            life,
+            meter,
+            running,
+            is_leaving,
+            is_resting,
+            suspension,
+        }
     }
 
     /// Counts the renewals.
@@ -103,9 +120,26 @@ impl Heart {
         *self.life.borrow()
     }
 
-    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat.
+    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat, or the database
+    /// has gone back in time.
     pub(super) fn is_resting(&self) -> bool {
-        self.is_resting.load(Ordering::Relaxed)
+        self.is_resting.load(Ordering::Relaxed) || self.is_suspended()
+    }
+
+    /// Whether nothing is fired or started because the database has gone back in time.
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspension.is_on()
+    }
+
+    /// The part of the past that the database lacks.
+    pub(super) fn metadata_gap(&self) -> Option<MetadataGap> {
+        self.suspension.gap()
+    }
+
+    /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
+    /// is found.
+    pub(super) fn observe_history(&self, mark: &HistoryMark) {
+        self.suspension.observe(mark, self.clock.now(), self.node.name());
     }
 
     /// How long a lease is.
@@ -154,13 +188,13 @@ impl Heart {
     pub(super) fn may_take_over(&self) -> bool {
         let (held, now) = (self.held(), self.clock.uptime());
         let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
-        held.lease.may_take_over(now) && held.is_sure() && !lately
+        held.lease.may_take_over(now) && held.is_sure() && !lately && !self.is_suspended()
     }
 
     /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
     pub(super) fn may_schedule(&self) -> bool {
         let held = self.held();
-        !held.lease.is_fenced() && held.is_sure()
+        !held.lease.is_fenced() && held.is_sure() && !self.is_suspended()
     }
 
     /// How the clocks stand; not of one that a test sets.
@@ -291,7 +325,13 @@ impl Heart {
         }
         self.meter.nodes(node::alive(&mut tx, at).await?);
         self.say(&mut tx, at).await?;
+        let mark = metadata_gap::read(&mut tx).await?;
+        if let Some(gap) = self.suspension.observe(&mark, at, self.node.name()) {
+            metadata_gap::open(&mut tx, &gap).await?;
+        }
+        metadata_gap::raise(&mut tx, &mark, at).await?;
         tx.commit().await?;
+        self.suspension.remember(at);
         Ok(Written { at, until })
     }
 

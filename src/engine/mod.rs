@@ -51,6 +51,7 @@ pub mod serving;
 pub mod standing;
 mod starting;
 mod stopping;
+mod suspension;
 mod telling;
 pub mod traces;
 pub mod trigger;

@@ -33,7 +33,7 @@ impl QueueDispatcher {
         let mut order: Vec<BatchId> = self.active.keys().copied().collect();
         let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
         order.rotate_left(next.unwrap_or(0));
-        while any && !self.draining && !self.heart.life().is_fenced {
+        while any && !self.draining && !self.heart.life().is_fenced && !self.heart.is_suspended() {
             any = false;
             let mut aside = SetAside::default();
             if order.len() > 1 {

@@ -38,7 +38,7 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `firing`, or the name of a loop.
+    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
@@ -105,7 +105,7 @@ impl Vitals {
         let mut reasons = self.ask().await;
         let (age_ms, obstacle) = self.heart.last_write();
         reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
-        reasons.extend([self.lease(), self.clocks(), self.stays()]);
+        reasons.extend([self.lease(), self.clocks(), self.stays(), self.history()]);
         reasons.extend(self.meter.firing_delay_sec().map(fires));
         reasons.extend(self.alive());
         reasons
@@ -196,9 +196,22 @@ impl Vitals {
         Reason::new("clock", skew.verdict().is_sure(), detail)
     }
 
+    fn history(&self) -> Reason {
+        let Some(gap) = self.heart.metadata_gap() else {
+            return Reason::new("history", true, "the database holds what was committed");
+        };
+        let detail = format!(
+            "the database has gone back to {}, and {} was committed: nothing is fired or started until an \
+             operator decides: procession metadata show",
+            gap.restored_to, gap.known_until
+        );
+        Reason::new("history", false, detail)
+    }
+
     fn stays(&self) -> Reason {
         // The first is known at once, what an operator says (`node drain`) with the next heartbeat.
-        let (ok, detail) = match (self.leaves.is_cancelled(), self.heart.is_resting()) {
+        let is_drained = self.heart.is_resting() && !self.heart.is_suspended();
+        let (ok, detail) = match (self.leaves.is_cancelled(), is_drained) {
             (true, _) => (false, "yes: told to stop, starts nothing more"),
             (false, true) => {
                 (false, "yes: an operator lets it take nothing new, until: procession node undrain")

@@ -167,6 +167,14 @@ pub async fn list(tx: &mut Tx, batch_no: Option<&BatchNo>, limit: u32) -> Result
     rows.iter().map(batch).collect()
 }
 
+/// The batches that have not ended, oldest first.
+pub async fn open(tx: &mut Tx) -> Result<Vec<Batch>> {
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE status IN (?, ?) ORDER BY batch_id");
+    let open = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
+    let rows = tx.fetch_all(&sql, &open).await.context("list the open batches")?;
+    rows.iter().map(batch).collect()
+}
+
 /// The batch of a number and group.
 pub async fn find(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option<Batch>> {
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? AND group_code = ?");

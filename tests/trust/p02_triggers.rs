@@ -121,6 +121,21 @@ async fn errors_and_stalls_lose_and_double_nothing() {
     together(ALL.map(of).into()).await;
 }
 
+/// A process that stops in the middle of opening a batch holds the rows of its schedules. The server ends that session
+/// after 10 s; it was 30 s, and the schedules were 30 to 39 s late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stall_while_a_batch_is_opened_is_short_for_its_schedules() {
+    let of = |dialect| {
+        on(dialect, |d, url| {
+            // Longer than what is allowed, so that whoever waits for its end fails.
+            let lives = vec!["batch.done=1*sleep(24000)->1*return(abort)".to_owned()];
+            let late = Late { fires: 19_000, made_up: 19_000, body: 45_000 };
+            story("P-02 a stall in a firing", d, url, lives, late)
+        })
+    };
+    together([DialectName::Mysql, DialectName::Postgres].map(of).into()).await;
+}
+
 /// One database after the other, so that times mean something.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes eight minutes; make chaos runs it"]

@@ -2,10 +2,14 @@
 //! done, works out the next time anew, and is put on record with its reason.
 
 mod firing_now;
+mod metadata_gap;
 mod refused;
 mod writing;
 
 pub use firing_now::{Event, Fired, event, fire_now};
+pub use metadata_gap::{
+    Accepted, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
+};
 pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 

@@ -19,7 +19,7 @@ use crate::engine::trigger::pools::Pools;
 use crate::store::following::{self, Following};
 use crate::store::hint::Topic;
 use crate::store::trigger::{self, Outlook};
-use crate::store::{Db, firing};
+use crate::store::{Db, firing, metadata_gap};
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
 use std::collections::HashSet;
@@ -132,6 +132,10 @@ impl Planning {
             return Ok(found);
         }
         let (look, ends) = self.outlook(up).await?;
+        // A database that has gone back asks for what has been done: nothing of it is decided.
+        if self.heart.is_suspended() {
+            return Ok(found);
+        }
         self.meter.firing_delay(look.delay_ms(now));
         let mut late = Vec::new();
         let left = self.left_behind(look, now).await;
@@ -208,6 +212,7 @@ impl Planning {
     /// is most of what a process asks that has nothing to do.
     async fn outlook(&self, up: Uptime) -> Result<(Outlook, Option<Following>)> {
         let mut tx = self.db.read().await?;
+        self.heart.observe_history(&metadata_gap::read(&mut tx).await?);
         let outlook = trigger::outlook(&mut tx).await?;
         let ends = match up >= self.followed_at {
             true => Some(following::look(&mut tx).await?),

@@ -25,19 +25,28 @@ use crate::engine::trigger::pools::{Pools, Widths};
 use crate::store::Db;
 use std::sync::Arc;
 
+/// The same database through sessions of their own, whose locks the server takes back soon from a process that has
+/// stopped.
+#[derive(Clone)]
+pub struct TriggerDatabases {
+    /// Under the schedule lock (`Keeping::Brief`).
+    pub planning: Db,
+    /// Opens the batches of firings (`Keeping::Firing`).
+    pub firing: Db,
+}
+
 impl QueueDispatcher {
     /// Whether this process fires schedules: one that only works does not.
     pub fn fires_schedules(&self) -> bool {
         self.fleet.roles.is_empty() || self.fleet.roles.contains(&Role::Scheduler)
     }
 
-    /// The trigger core of this process; it lives by the same lease. `door` leads to the same database
-    /// through sessions that lose their locks soon (`Keeping::Brief`).
-    pub fn trigger_core(&self, door: Db, widths: Widths) -> TriggerCore {
+    /// The trigger core of this process; it lives by the same lease.
+    pub fn trigger_core(&self, databases: TriggerDatabases, widths: Widths) -> TriggerCore {
         let (db, clock, meter) = (self.db.clone(), self.clock.clone(), self.meter.clone());
         let node = self.node.id().clone();
-        let planner = Planner::new(door, clock.clone(), node.clone(), meter.clone());
-        let firer = Arc::new(Firer::new(db.clone(), clock.clone(), node, meter.clone()));
+        let planner = Planner::new(databases.planning, clock.clone(), node.clone(), meter.clone());
+        let firer = Arc::new(Firer::new(databases.firing, clock.clone(), node, meter.clone()));
         let pools = Pools::new(firer, widths);
         let with = (db, clock.clone(), meter.clone());
         TriggerCore {

@@ -16,6 +16,7 @@ mod limits;
 mod lists;
 mod operators;
 mod recovery;
+mod restored;
 mod retries;
 mod rules;
 mod same_codes;

@@ -8,6 +8,7 @@ use procession::domain::id::{CalendarCode, TriggerCode};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
+use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::acting::{self, Deed, Event, NotDone, Stands};
 use procession::engine::trigger::pools::Widths;
 use procession::store::audit::{Filter, Operator};
@@ -113,7 +114,10 @@ async fn jobs_say_when_they_run_next(bench: Bench) {
     // The pass that plans 02:00 writes the next night.
     let mut process = bench.process().await;
     let widths = Widths { fast: 1, slow: 1 };
-    let mut core = process.trigger_core(bench.db.clone(), widths);
+    let mut core = process.trigger_core(
+        TriggerDatabases { planning: bench.db.clone(), firing: bench.db.clone() },
+        widths,
+    );
     bench.clock.advance(18 * 3_600_000 - 2_000);
     process.heartbeat().await.expect("heartbeat");
     core.planning.beat().await.expect("plan");

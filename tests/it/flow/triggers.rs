@@ -15,6 +15,7 @@ use procession::domain::time::Millis;
 use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::engine::generating::open_for_anyone;
+use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::acting::{self, Deed};
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
@@ -42,7 +43,7 @@ fn every(code: &str, every_sec: i64) -> TriggerDef {
     }
 }
 
-fn opening(code: &str, every_sec: i64, order: &str) -> TriggerDef {
+pub(super) fn opening(code: &str, every_sec: i64, order: &str) -> TriggerDef {
     TriggerDef {
         handler: QUEUE_DISPATCHER.to_owned(),
         order: Some(serde_json::from_str(order).expect("order")),
@@ -51,19 +52,20 @@ fn opening(code: &str, every_sec: i64, order: &str) -> TriggerDef {
 }
 
 /// A node: its dispatcher, which holds the lease, and its trigger core.
-struct Here {
-    process: QueueDispatcher,
-    core: TriggerCore,
+pub(super) struct Here {
+    pub(super) process: QueueDispatcher,
+    pub(super) core: TriggerCore,
 }
 
-async fn node(bench: &Bench) -> Here {
+pub(super) async fn node(bench: &Bench) -> Here {
     let process = bench.process().await;
-    let core = process.trigger_core(bench.db.clone(), Widths { fast: 2, slow: 1 });
+    let databases = TriggerDatabases { planning: bench.db.clone(), firing: bench.db.clone() };
+    let core = process.trigger_core(databases, Widths { fast: 2, slow: 1 });
     Here { process, core }
 }
 
 /// Writes a schedule whose next time is the first after now.
-async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
+pub(super) async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
     let now = bench.clock.now();
     let mut tx = bench.db.begin().await.expect("begin");
     let id = trigger::insert(&mut tx, def, "test", now).await.expect("insert");
@@ -94,7 +96,7 @@ async fn beat(here: &mut Here) {
 }
 
 /// Lets time pass in steps of a fifth of a second.
-async fn pass(bench: &Bench, here: &mut Here, ms: i64) {
+pub(super) async fn pass(bench: &Bench, here: &mut Here, ms: i64) {
     for step in 0..ms / 200 {
         bench.clock.advance(200);
         if step % 5 == 0 {

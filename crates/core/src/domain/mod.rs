@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, wall, id, group_access, app_name, access, user, directory_account, legacy_password, text, near, network, mysql_grants, lang, cron, event, recipient, secret, value, value_order, expr, batch_no, calendar, due, schedule, reference, source, transport, sqlite_confinement, script_isolation, sql_text, routine_name, param, output_limits, retry, pool, declare, tx_class, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, place, firing, misfire, firing_queue, overlap, block, route, executor, run_wait, order, trigger, job, job_key, part, token, statement, preflight, commits, params, demand, order_params, dag, http_call, access_rules, fan_out, batch, param_preview, opening, xxl_run, xxl_tables, readiness, slots, ready, history, slack, deferral, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, executor_run, verdict, settlement, retention, lease, skew, polling, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
+//! Story order: time, wall, id, group_access, app_name, access, user, directory_account, legacy_password, text, near, network, mysql_grants, lang, cron, event, recipient, secret, value, value_order, expr, batch_no, calendar, due, schedule, reference, source, transport, sqlite_confinement, script_isolation, sql_text, routine_name, param, output_limits, retry, pool, declare, tx_class, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, place, firing, misfire, firing_queue, overlap, block, route, executor, run_wait, order, trigger, job, job_key, part, token, statement, preflight, commits, params, demand, order_params, dag, http_call, access_rules, fan_out, batch, param_preview, opening, xxl_run, xxl_tables, readiness, slots, ready, history, slack, deferral, timeline, eta, lateness, dry_run, trigger_check, rerun, consequence, action, refusal, steps, backfill, why, executor_run, verdict, settlement, retention, lease, metadata_gap, skew, polling, ring, letter, notice, notice_batch, notice_late, notice_trigger, delivery, span.
 
 pub mod access;
 pub mod access_rules;
@@ -47,6 +47,7 @@ pub mod lateness;
 pub mod lease;
 pub mod legacy_password;
 pub mod letter;
+pub mod metadata_gap;
 pub mod misfire;
 pub mod mysql_grants;
 pub mod near;

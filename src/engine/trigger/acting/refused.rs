@@ -2,6 +2,7 @@
 
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::ScheduleError;
+use crate::domain::time::Millis;
 use crate::domain::trigger::WordFault;
 
 /// Why an act was refused; `Display` is the sentence for the user.
@@ -28,6 +29,14 @@ pub enum NotDone {
         /// Why.
         faults: Vec<WordFault>,
     },
+    /// Nothing is suspended.
+    #[error("the metadata has no gap: nothing is suspended, so there is nothing to accept")]
+    NoGap,
+    /// A gap is on record.
+    #[error(
+        "the metadata has gone back to {0}: nothing is started until an operator decides; procession metadata show"
+    )]
+    Suspended(Millis),
     /// Nothing to do.
     #[error("schedule {0} is {1} already")]
     Already(TriggerCode, &'static str),

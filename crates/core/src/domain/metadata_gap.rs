@@ -1,0 +1,92 @@
+//! Whether the database still holds what this installation has committed.
+//!
+//! After a backup was restored, or a replica was promoted that lacked the last commits, the rows say less than what
+//! happened: schedules that fired seem due, and jobs that ran seem ready. A process that fires and starts by such rows
+//! has effects a second time. So each heartbeat raises one number in the database, and each process remembers the
+//! highest that it has seen committed: a database that holds a lower one has gone back.
+
+use crate::domain::time::Millis;
+use serde::{Deserialize, Serialize};
+
+/// The part of the past that the database does not hold any more. While it is on record nothing is fired or started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetadataGap {
+    /// The newest heartbeat that the database holds: what came after it is missing.
+    pub restored_to: Millis,
+    /// The newest heartbeat that was known to be committed; what came after it may be missing as well.
+    pub known_until: Millis,
+    /// When it was found.
+    pub found_at: Millis,
+    /// The process or the operator that found it.
+    pub found_by: String,
+}
+
+/// What the database says of its own past.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryMark {
+    /// The newest heartbeat of any process; none before the first.
+    pub newest: Option<Millis>,
+    /// The gap that an operator has not accepted yet.
+    pub gap: Option<MetadataGap>,
+}
+
+/// How the database's past compares with what is remembered of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Continuity {
+    /// It holds all that is remembered.
+    Unbroken,
+    /// A gap is on record.
+    Suspended(MetadataGap),
+    /// It has gone back, and nobody has written that down.
+    WentBack {
+        /// The newest heartbeat that it holds.
+        to: Millis,
+        /// The newest that is remembered.
+        from: Millis,
+    },
+}
+
+/// Compares what the database holds with the newest heartbeat that this process knows to be committed.
+pub fn compare_history(mark: &HistoryMark, remembered: Option<Millis>) -> Continuity {
+    if let Some(gap) = &mark.gap {
+        return Continuity::Suspended(gap.clone());
+    }
+    // A database without any heartbeat is older than all of them.
+    let newest = mark.newest.unwrap_or(Millis(0));
+    match remembered {
+        Some(from) if newest < from => Continuity::WentBack { to: newest, from },
+        Some(_) | None => Continuity::Unbroken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_holds_less_than_is_remembered_has_gone_back() {
+        let mark = |newest| HistoryMark { newest, gap: None };
+        let at = |ms| Some(Millis(ms));
+        assert_eq!(compare_history(&mark(at(100)), None), Continuity::Unbroken);
+        assert_eq!(compare_history(&mark(at(100)), at(100)), Continuity::Unbroken);
+        // Another process has written since.
+        assert_eq!(compare_history(&mark(at(101)), at(100)), Continuity::Unbroken);
+        let back = Continuity::WentBack { to: Millis(99), from: Millis(100) };
+        assert_eq!(compare_history(&mark(at(99)), at(100)), back);
+        let emptied = Continuity::WentBack { to: Millis(0), from: Millis(100) };
+        assert_eq!(compare_history(&mark(None), at(100)), emptied);
+    }
+
+    #[test]
+    fn a_gap_on_record_suspends_every_process() {
+        let gap = MetadataGap {
+            restored_to: Millis(50),
+            known_until: Millis(100),
+            found_at: Millis(110),
+            found_by: "n".to_owned(),
+        };
+        let mark = HistoryMark { newest: Some(Millis(110)), gap: Some(gap.clone()) };
+        assert_eq!(compare_history(&mark, None), Continuity::Suspended(gap.clone()));
+        assert_eq!(compare_history(&mark, Some(Millis(100))), Continuity::Suspended(gap));
+    }
+}

@@ -1,0 +1,168 @@
+//! What operators decide after the metadata has gone back in time: a gap is declared, shown and accepted.
+
+use super::{Deed, NotDone, from_now, locked, next_of, stand, writing};
+use crate::domain::firing::FiringStatus;
+use crate::domain::metadata_gap::MetadataGap;
+use crate::domain::time::Millis;
+use crate::domain::trigger::TriggerStatus;
+use crate::engine::acting::of_batch;
+use crate::store::audit::Entry;
+use crate::store::batch::Going;
+use crate::store::hint::{self, Topic};
+use crate::store::next_run::{self, StaleGroups};
+use crate::store::{Db, Tx, audit, batch, firing, metadata_gap, trigger};
+use anyhow::{Context as _, Result};
+
+/// What becomes of planned times that have passed, by the restored rows, without a firing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastTimes {
+    /// They were fired before the restore, or shall not be: each schedule goes on from now.
+    MarkFired,
+    /// They were not fired: the misfire policy of each schedule decides, as after an outage.
+    Fire,
+}
+
+/// What becomes of batches that are open by the restored rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenBatches {
+    /// They are paused, so that nothing of them starts twice before somebody has looked.
+    Pause,
+    /// They go on from where the restored rows stand.
+    GoOn,
+}
+
+/// What accepting a gap came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The gap.
+    pub gap: MetadataGap,
+    /// Schedules that go on from now, with planned times left out.
+    pub schedules: usize,
+    /// Firings that were decided before and are left out.
+    pub firings: u64,
+    /// Batches that were paused.
+    pub batches: usize,
+}
+
+/// Firings that are left out in one statement.
+const FIRINGS_MOST: u32 = 5_000;
+
+/// Puts on record that the metadata was restored, before a process finds it: for a restore while none ran.
+pub async fn declare_gap(db: &Db, deed: Deed<'_>) -> Result<MetadataGap> {
+    let mut tx = db.begin().await?;
+    let mark = metadata_gap::read(&mut tx).await?;
+    if let Some(gap) = mark.gap {
+        return Err(NotDone::Suspended(gap.restored_to).into());
+    }
+    let newest = mark.newest.unwrap_or(Millis(0));
+    let found_by = deed.by.actor.clone();
+    let gap =
+        MetadataGap { restored_to: newest, known_until: newest, found_at: deed.now, found_by };
+    metadata_gap::open(&mut tx, &gap).await?;
+    record(&mut tx, "metadata restored", &gap, serde_json::json!({}), deed).await?;
+    tx.commit().await.context("declare the restored metadata")?;
+    Ok(gap)
+}
+
+/// Accepts the gap: decides about planned times and open batches, and lets work go on, in one transaction.
+pub async fn accept_gap(
+    db: &Db,
+    past: PastTimes,
+    open: OpenBatches,
+    deed: Deed<'_>,
+) -> Result<Accepted> {
+    let mut tx = locked(db, deed.now).await?;
+    let gap = metadata_gap::lock(&mut tx).await?.ok_or(NotDone::NoGap)?;
+    let mut accepted = Accepted { gap, schedules: 0, firings: 0, batches: 0 };
+    if past == PastTimes::MarkFired {
+        accepted.firings = leave_out_firings(&mut tx, deed).await?;
+        accepted.schedules = leave_out_planned(&mut tx, deed).await?;
+    }
+    if open == OpenBatches::Pause {
+        accepted.batches = pause_open(&mut tx, deed).await?;
+    }
+    metadata_gap::close(&mut tx).await?;
+    let detail = serde_json::json!({
+        "past_times": match past { PastTimes::MarkFired => "marked as fired", PastTimes::Fire => "fired by policy" },
+        "schedules": accepted.schedules, "firings": accepted.firings, "paused_batches": accepted.batches,
+    });
+    record(&mut tx, "metadata accept", &accepted.gap, detail, deed).await?;
+    hint::give(&mut tx, Topic::Trigger).await?;
+    tx.commit().await.context("accept the restored metadata")?;
+    Ok(accepted)
+}
+
+/// Refuses to start anything by rows that are not the present.
+pub async fn refuse_while_suspended(tx: &mut Tx) -> Result<()> {
+    match metadata_gap::read(tx).await?.gap {
+        Some(gap) => Err(NotDone::Suspended(gap.restored_to).into()),
+        None => Ok(()),
+    }
+}
+
+fn reason(deed: Deed<'_>) -> String {
+    format!("before the metadata was restored; left out by {}", deed.by.actor)
+}
+
+/// Leaves out every firing that is decided and whose time has come.
+async fn leave_out_firings(tx: &mut Tx, deed: Deed<'_>) -> Result<u64> {
+    let mut count = 0;
+    loop {
+        let firings = firing::unattended(tx, (deed.now, deed.now), FIRINGS_MOST).await?;
+        if firings.is_empty() {
+            return Ok(count);
+        }
+        let (status, why) = (FiringStatus::Skipped, reason(deed));
+        let left = firing::withhold(tx, &firings, (status, &why), deed.now).await?;
+        anyhow::ensure!(left > 0, "pending firings cannot be left out");
+        count += left;
+    }
+}
+
+/// Lets every schedule go on from now that has passed planned times without a firing.
+async fn leave_out_planned(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
+    let mut count = 0;
+    for was in trigger::readable(tx).await? {
+        if was.status != TriggerStatus::Enabled || !was.is_overdue(deed.now) {
+            continue;
+        }
+        writing::leave_overdue(tx, &was, &reason(deed), deed.now).await?;
+        let next = next_of(tx, &was, &was.def, deed.now).await?;
+        let from_now = from_now(&was, deed.now);
+        stand(tx, &from_now, was.revision, next.map(|o| o.planned), deed.now).await?;
+        next_run::refresh(tx, &StaleGroups::of_schedules([&was.def])).await?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Pauses what is open by rows that may be older than what has run.
+async fn pause_open(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
+    let mut count = 0;
+    for found in batch::open(tx).await? {
+        let there = batch::lock(tx, found.batch_id).await?;
+        if there.status.is_final() || there.is_paused {
+            continue;
+        }
+        batch::set_going(tx, there.batch_id, Going::Paused, deed.now).await?;
+        let why = "the metadata was restored: look at what its jobs did, then batch resume";
+        audit::record(tx, deed.by, &[of_batch(&there, "pause", why)], deed.now).await?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+async fn record(
+    tx: &mut Tx,
+    action: &str,
+    gap: &MetadataGap,
+    mut detail: serde_json::Value,
+    deed: Deed<'_>,
+) -> Result<()> {
+    detail["restored_to"] = gap.restored_to.to_string().into();
+    detail["known_until"] = gap.known_until.to_string().into();
+    let reason = deed.reason.map(str::to_owned);
+    let action = action.to_owned();
+    let entry = Entry { action, group: None, batch: None, job: None, detail: Some(detail), reason };
+    audit::record(tx, deed.by, &[entry], deed.now).await
+}
