@@ -26,9 +26,9 @@ if ! command -v cargo-cyclonedx >/dev/null; then
 fi
 
 work=$(mktemp -d /tmp/procession-sbom.XXXXXX)
-# It writes beside Cargo.toml, under this name.
+# It writes beside the Cargo.toml of each crate of the workspace, under this name; that of the program lists all.
 made=procession-sbom-$$
-trap 'rm -rf "$work" "$made.json"' EXIT
+trap 'rm -rf "$work" "$made.json" "crates/core/$made.json"' EXIT
 cargo cyclonedx --quiet --format json --spec-version 1.5 --override-filename "$made"
 mv "$made.json" "$work/crates.json"
 
@@ -45,14 +45,14 @@ for found in "SQLite:$sqlite" "time zones:$zones" "Rust:$rust"; do
 done
 
 mkdir -p "$(dirname "$file")"
-jq --arg sqlite "$sqlite" --arg zones "$zones" --arg rust "$rust" --arg root "path+file://$PWD#" \
+jq --arg sqlite "$sqlite" --arg zones "$zones" --arg rust "$rust" --arg root "path+file://$PWD" \
     --slurpfile others docs/third-party.json '
     def plain($type; $name; $version; $licence; $url): {
         type: $type, "bom-ref": "\($name)@\($version)", name: $name, version: $version, scope: "required",
         licenses: [$licence], externalReferences: [{type: "website", url: $url}]
     };
     # The folder of the build says nothing about the program.
-    (.. | strings) |= (if startswith($root) then "pkg:cargo/" + ltrimstr($root) else . end)
+    (.. | strings) |= (if startswith($root) then "pkg:cargo/" + (split("#") | last) else . end)
     | (if env.SOURCE_DATE_EPOCH then
           .metadata.timestamp = (env.SOURCE_DATE_EPOCH | tonumber | todate) | del(.serialNumber)
       else . end)
