@@ -2,7 +2,9 @@
 //!
 //! A group alone misses what called `setsid` or forked twice; those still carry the cookie in the
 //! environment they were started with. What cleared its environment *and* left the group is found
-//! only from above, by its keeper: it stays below that, whatever it does.
+//! from above, by its keeper: it stays below that, whatever it does. Where the keeper was killed too,
+//! it is found by an open file that all of them inherit (`open_marker`); who clears the environment,
+//! leaves the group and closes every file is not found then.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -12,11 +14,24 @@ use std::fs;
 /// The environment variable that marks the processes of one try.
 pub(crate) const COOKIE: &str = "PROCESSION_RUN";
 
+/// How the name of the inherited file begins; the run follows, as in the cookie.
+const MARKER: &str = "procession-run:";
+/// How the kernel shows such a file in /proc/PID/fd.
+const SHOWN: (&str, &str) = ("/memfd:", " (deleted)");
+
+/// An empty file in memory whose name is that of the run, inherited by whatever this process starts from here on. None
+/// where the kernel has no such files, or the name is too long for one: then the cookie alone marks the run.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_marker(run: &str) -> Option<std::os::fd::OwnedFd> {
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    memfd_create(format!("{MARKER}{run}").as_str(), MFdFlags::empty()).ok()
+}
+
 /// What binds the processes of one script together.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     group: i32,
-    cookie: String,
+    run: String,
 }
 
 /// One living process of a family.
@@ -33,7 +48,7 @@ pub(crate) struct Member {
 impl Family {
     /// The family of the group leader `pid`.
     pub(crate) fn new(pid: i32, run: &str) -> Self {
-        Self { group: pid, cookie: format!("{COOKIE}={run}") }
+        Self { group: pid, run: run.to_owned() }
     }
 
     /// Sends a signal to the script's group; nobody there is no fault.
@@ -49,13 +64,13 @@ impl Family {
     fn member(&self, pid: i32) -> Option<Member> {
         let (name, group) = living(pid)?;
         let is_in_group = group == self.group;
-        if !is_in_group && !has_variable(pid, |entry| entry == self.cookie.as_bytes()) {
+        if !is_in_group && !is_of_run(pid, |run| run == self.run) {
             return None;
         }
         Some(Member { pid, name, is_in_group })
     }
 
-    /// KILLs the group and whoever carries the cookie; who was found.
+    /// KILLs the group and whoever carries the mark of the run; who was found.
     pub(crate) fn end_all(&self) -> Vec<Member> {
         self.signal(Signal::SIGKILL);
         let members = self.members();
@@ -104,16 +119,16 @@ pub(crate) fn below(all: &[Process], roots: &BTreeSet<i32>, except: i32) -> BTre
     found
 }
 
-/// What earlier tries of `run` than `attempt` left here: whoever carries the cookie of one, and what
+/// What earlier tries of `run` than `attempt` left here: whoever carries the mark of one, and what
 /// descends from those. Never this process, though it may have been started by such a script.
 pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32> {
-    let start = format!("{COOKIE}={run}:");
-    let is_earlier = |entry: &[u8]| {
-        let number = entry.strip_prefix(start.as_bytes()).and_then(|n| str::from_utf8(n).ok());
-        number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < attempt)
+    let start = format!("{run}:");
+    let is_earlier = |run: &str| {
+        let number = run.strip_prefix(&start).and_then(|n| n.parse::<u32>().ok());
+        number.is_some_and(|n| n < attempt)
     };
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let carries = |p: &&Process| p.is_living && p.pid != own && has_variable(p.pid, is_earlier);
+    let carries = |p: &&Process| p.is_living && p.pid != own && is_of_run(p.pid, is_earlier);
     let carriers: BTreeSet<i32> = all.iter().filter(carries).map(|p| p.pid).collect();
     below(all, &carriers, own).union(&carriers).copied().collect()
 }
@@ -212,10 +227,23 @@ pub(crate) fn started(pid: i32) -> Option<u64> {
     process(pid).map(|p| p.started)
 }
 
-/// Whether the environment a process was started with has such an entry.
-fn has_variable(pid: i32, is_it: impl Fn(&[u8]) -> bool) -> bool {
+/// Whether a process is marked as one of such a run: by the environment that it was started with, or by an open file.
+fn is_of_run(pid: i32, is_it: impl Fn(&str) -> bool) -> bool {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environ.split(|b| *b == 0).any(is_it)
+    let mut entries = environ.split(|b| *b == 0).filter_map(|entry| str::from_utf8(entry).ok());
+    let mut runs =
+        entries.by_ref().filter_map(|entry| entry.strip_prefix(COOKIE)?.strip_prefix('='));
+    runs.any(&is_it) || open_markers(pid).any(|run| is_it(&run))
+}
+
+/// The runs whose marker a process has open.
+fn open_markers(pid: i32) -> impl Iterator<Item = String> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| {
+        let shown = fs::read_link(file.path()).ok()?;
+        let name = shown.to_str()?.strip_prefix(SHOWN.0)?.strip_prefix(MARKER)?;
+        Some(name.strip_suffix(SHOWN.1).unwrap_or(name).to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! `handler::leash` is what they say to each other, `handler::kept` the other side.
 
 use crate::handler::ending::Fate;
-use crate::handler::family::{Hunt, Process, below, pids, processes};
+use crate::handler::family::{COOKIE, Hunt, Process, below, open_marker, pids, processes};
 use crate::handler::leash::{Order, Said, Told};
 use crate::handler::script_account::AccountIds;
 use crate::handler::stopwatch::Stopwatch;
@@ -133,10 +133,13 @@ impl Keeper {
             command.uid(account.user).gid(account.group);
             give_pipes(account);
         }
+        // For a try to come, should this process be killed with its worker.
+        let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
         let script = match command.spawn() {
             Ok(script) => script,
             Err(e) => return Err((leash, format!("cannot start {:?}: {e}", order.interpreter))),
         };
+        drop(marker);
         let group = i32::try_from(script.id()).unwrap_or(0);
         // Not before: the script would inherit the mask. Who ends meanwhile is found by the first look.
         let signals = SigSet::all();

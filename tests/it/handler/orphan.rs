@@ -1,9 +1,13 @@
 //! What a killed worker leaves on its host: scripts that run on, and their folders.
 
+use crate::cli::{procession, said};
 use crate::util::bench::Bench;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use procession::domain::outcome::End;
 use procession::handler::StopReason;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -89,6 +93,66 @@ async fn it_ends_what_descends_from_it_too_whatever_that_did_to_hide() {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", second.text());
     assert!(orphan.was_killed());
+}
+
+const RESTARTED: &str = "
+jobs:
+  LOAD:
+    type: SCRIPT
+    interpreter: sh
+    idempotent: true
+    script: |
+      [ \"$PROCESSION_ATTEMPT\" -gt 1 ] && exit 0
+      env -i setsid sh -c 'echo $$ > hidden.new; mv hidden.new hidden; sleep 300; :' &
+      while [ ! -e hidden ]; do sleep 0.02; done
+      echo $PPID > keeper.new; mv keeper.new keeper
+      sleep 300
+    working_dir: FOLDER
+";
+
+/// The worker and the keeper are killed at once, as by a machine that runs out of memory: nothing is left that knows of
+/// a process that has cleared its environment and begun a session. The next start finds it all the same.
+#[test]
+fn two_lives_do_not_meet_after_worker_and_keeper_were_killed_at_once() {
+    let home = tempfile::tempdir().expect("folder");
+    let path = home.path();
+    let dag = RESTARTED.replace("FOLDER", &path.display().to_string());
+    std::fs::write(path.join("dag.yaml"), dag).expect("file");
+    std::fs::write(path.join("procession.toml"), "[engine]\nlease_sec = 3\n").expect("file");
+    let run = ["run", "dag.yaml", "--batch-no", "202407"];
+    let mut worker = procession(path).args(run).stdout(Stdio::null()).spawn().expect("a worker");
+    let keeper = path.join("keeper");
+    while !keeper.exists() {
+        assert!(worker.try_wait().expect("a child").is_none(), "it must run");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let keeper = number(&keeper);
+    // A keeper that runs would end everything in the moment in which its worker is gone.
+    signal(keeper, Signal::SIGSTOP);
+    worker.kill().expect("KILL");
+    worker.wait().expect("its end");
+    signal(keeper, Signal::SIGKILL);
+    let hidden = number(&path.join("hidden"));
+    assert!(is_living(hidden), "the test is to meet it");
+    let (code, shown, told) = said(path, &[&run[..], &["--resume"]].concat());
+    assert_eq!(code, 0, "{shown}{told}");
+    assert!(!is_living(hidden), "it ran beside the second start: {shown}{told}");
+    let (_, log, _) = said(path, &["logs", "202407", "LOAD"]);
+    assert!(log.contains(&format!("process {hidden} ")) && log.contains(ENDED), "{log}");
+}
+
+fn number(file: &Path) -> i32 {
+    let text = std::fs::read_to_string(file).expect("a number");
+    text.trim().parse().expect("a number")
+}
+
+fn signal(pid: i32, signal: Signal) {
+    kill(Pid::from_raw(pid), signal).expect("it lives");
+}
+
+fn is_living(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
 }
 
 #[tokio::test]

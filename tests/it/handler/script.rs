@@ -124,6 +124,23 @@ async fn a_script_whose_keeper_is_killed_is_of_unknown_outcome_and_leaves_nothin
     assert_eq!(living(&cookie), 0, "{}", ran.text());
 }
 
+/// Neither the group nor the environment leads to it, and the keeper that would have found it from above is gone.
+#[tokio::test]
+async fn what_hides_from_a_killed_keeper_is_found_by_its_open_file() {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("pid");
+    let bench = Bench::script(&format!(
+        "env -i setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; sleep 300; :' &\n\
+         while [ ! -e {0} ]; do sleep 0.02; done; kill -9 $PPID; sleep 302",
+        file.display()
+    ));
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+    let pid = std::fs::read_to_string(&file).expect("its number");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", ran.text());
+}
+
 #[tokio::test]
 async fn a_keeper_that_a_script_has_stopped_is_woken_when_it_must_act() {
     // Again and again: the first may come before the keeper could say that the script runs.
