@@ -54,6 +54,7 @@ bench-core: ## what graphs, readiness, the time ring and cron cost without a dat
 check: ## format and lints, no tests
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	@scripts/names.sh
 
 ci: ## all that must hold before a change goes in: check, then test
 	@.ci/run
