@@ -32,8 +32,8 @@ pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses,
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
-pub use crate::handler::keeper::keep as keep_script;
-pub use crate::handler::leash::WORD as KEEPER;
+pub use crate::handler::script_supervisor::keep as keep_script;
+pub use crate::handler::supervisor_protocol::WORD as KEEPER;
 
 use crate::config::Config;
 use crate::db::{self, Dialect};
@@ -250,7 +250,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
         e.is::<definition::Faults>()
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
-            || e.is::<crate::engine::opening::Refused>()
+            || e.is::<crate::engine::open_batch::Refused>()
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()
@@ -271,7 +271,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<BadCalendar>()
             || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
-            || e.is::<crate::engine::acting::Moved>()
+            || e.is::<crate::engine::operator_actions::Moved>()
             || e.is::<crate::engine::trigger::acting::NotDone>()
             || e.is::<crate::domain::trigger::WordFaults>()
             || e.is::<crate::domain::trigger::OrderError>()

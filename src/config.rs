@@ -27,7 +27,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
 use crate::domain::transport::{Transport, with_verified_tls};
 use crate::engine;
-use crate::engine::seal::KEY_FILE_VARIABLE;
+use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
 use crate::handler;
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -531,7 +531,7 @@ mod tests {
 
     #[test]
     fn a_remote_source_is_asked_for_its_certificate() {
-        use crate::handler::target::reach;
+        use crate::handler::run_on_source::reach;
         let reached = |url: &str, settings: &str| {
             let json = serde_json::json!({"name": "remote_source_of_a_test", "url": url});
             let source = serde_json::from_value(json).expect("a source");

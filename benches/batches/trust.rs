@@ -6,10 +6,10 @@
 
 use crate::body::{Body, Client};
 use anyhow::{Result, anyhow, ensure};
-use procession::db::renew::Renewal;
 use procession::db::results::Results;
 use procession::db::session::Session;
 use procession::db::session_lock::Lock;
+use procession::db::session_reset::Renewal;
 use procession::db::{Db, Dialect};
 use procession::domain::id::{NodeId, QueueId};
 use procession::store::queue;

@@ -6,8 +6,8 @@
 //! away nothing is answered at all: some clients take a refusal for the end of the matter, and make a run
 //! that ended well a failed one; all of them repeat what broke off.
 
-use crate::api::house::House;
-use crate::api::way::Way;
+use crate::api::client_address::Way;
+use crate::api::state::House;
 use crate::domain::executor::LogId;
 use crate::engine::admin::desk::{Pass, Refused};
 use crate::store::executor_run::Told;

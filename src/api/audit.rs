@@ -1,9 +1,9 @@
 //! Who did what, when and why.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{BatchNo, GroupCode};
@@ -105,7 +105,7 @@ impl Which {
 
 async fn read(ask: &Ask, which: &Which, limit: usize) -> Result<Page<Act>, Problem> {
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
-    let (filter, told) = (which.filter()?, reach::told(ask)?);
+    let (filter, told) = (which.filter()?, authorize::told(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let found: Vec<Record> = acts(&mut tx, &filter, (&told, before), more).await?;

@@ -1,10 +1,10 @@
 //! Backfills: looked at, begun, stopped, gone on with.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
 use crate::api::batch_going::Why;
-use crate::api::place::IdPath;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::backfill::{OnFailure, Only, Options, Order};
@@ -120,8 +120,8 @@ struct Begun {
 
 impl Wish {
     fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
-        let group = reach::group(ask, Permission::Run, &self.group)?;
-        reach::secret_params(ask, [&group], &self.params)?;
+        let group = authorize::group(ask, Permission::Run, &self.group)?;
+        authorize::secret_params(ask, [&group], &self.params)?;
         let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
         let only = self.only.as_deref().unwrap_or("missing,failed");
         let only = Only::parse(only)
@@ -170,8 +170,8 @@ fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
 
 async fn preview(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
     let request = wish.request(&ask, None)?;
-    let (defs, now) = (ask.house.app.definition().await?, reach::now(&ask).await?);
-    let found = survey(&mut reach::read(&ask).await?, &defs, &request, now).await?;
+    let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
+    let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
     Ok(begun(&found, &request, None))
 }
 
@@ -179,10 +179,10 @@ async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
     if wish.dry_run {
         return preview(ask, Nothing {}, wish).await;
     }
-    let reason = reach::reason(wish.reason.as_deref())?;
+    let reason = authorize::reason(wish.reason.as_deref())?;
     let request = wish.request(&ask, Some(reason))?;
-    let (defs, now) = (ask.house.app.definition().await?, reach::now(&ask).await?);
-    let found = survey(&mut reach::read(&ask).await?, &defs, &request, now).await?;
+    let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
+    let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
     found.refusal(&request.group)?;
     if !found.runs() {
         let said = "no batch of the range is missing or to be run again";
@@ -195,7 +195,7 @@ async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
 /// The backfill of this number, to do this to.
 async fn found(ask: &Ask, id: i64) -> Result<Backfill, Problem> {
     let what = format!("backfill {id}");
-    let found = store::backfill::find(&mut reach::read(ask).await?, BackfillId(id)).await?;
+    let found = store::backfill::find(&mut authorize::read(ask).await?, BackfillId(id)).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     ask.may(Permission::Run, &found.group, what)?;
     Ok(found)
@@ -212,8 +212,8 @@ struct Stands {
 
 async fn stop(ask: Ask, at: IdPath, why: Why) -> Result<Stands, Problem> {
     let there = found(&ask, at.id).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
     if !backfill::stop(db, &there, (&by, Some(reason)), now).await? {
         let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
         return Err(Problem::conflict("is-so", said));
@@ -237,7 +237,7 @@ struct On {
 
 async fn resume(ask: Ask, at: IdPath, on: On) -> Result<Stands, Problem> {
     let there = found(&ask, at.id).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(on.reason.as_deref())?);
+    let (by, reason) = (ask.operator()?, authorize::reason(on.reason.as_deref())?);
     if on.parallel.is_some_and(|n| !(1..=1_000).contains(&n)) {
         return Err(Problem::refused("parallel: write 1 to 1000"));
     }

@@ -1,10 +1,10 @@
 //! What operators do to jobs of a batch. First what would change is shown, to the row; it is done when the
 //! caller says that this is what was seen, and nothing else would change by then.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::place::BatchPath;
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::Noun;
 use crate::app;
 use crate::domain::access::Permission;
@@ -15,7 +15,7 @@ use crate::domain::job::Definition;
 use crate::domain::job_key::parse_code_within;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{Scope, UnknownJobs};
-use crate::engine::acting::{self, Acted, Command, Line, Moved};
+use crate::engine::operator_actions::{self, Acted, Command, Line, Moved};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::view::act::Row;
@@ -261,7 +261,8 @@ fn state(word: &str) -> Result<QueueStatus, Problem> {
 async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
     let action = wish.action()?;
     let batch =
-        reach::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str())).await?;
+        authorize::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str()))
+            .await?;
     let jobs = wish.jobs(&ask, &batch, action).await?;
     if wish.options.latest && !matches!(action, Action::Rerun(..)) {
         return Err(Problem::refused("options.latest is for rerun alone"));
@@ -270,7 +271,7 @@ async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
     let latest = if wish.options.latest { Some(app.definition().await?) } else { None };
     let by = ask.operator()?;
     let reason = match &wish.seen {
-        Some(_) if !wish.dry_run => reach::reason(wish.reason.as_deref())?,
+        Some(_) if !wish.dry_run => authorize::reason(wish.reason.as_deref())?,
         Some(_) | None => "",
     };
     let plan =
@@ -282,8 +283,8 @@ async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
     if *seen != ahead.1.seen {
         return moved(ahead.1);
     }
-    let now = reach::now(&ask).await?;
-    match acting::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
+    let now = authorize::now(&ask).await?;
+    match operator_actions::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
         Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, Written::Yes)),
         Err(error) if error.is::<Moved>() => moved(plan.look(&ask).await?.1),
         Err(error) => Err(error.into()),
@@ -331,8 +332,8 @@ impl Plan<'_> {
 
     async fn look(&self, ask: &Ask) -> Result<(Acted, Deed), Problem> {
         let app = &ask.house.app;
-        let now = reach::now(ask).await?;
-        let ahead = acting::look_ahead(&app.db, &self.command(), now).await?;
+        let now = authorize::now(ask).await?;
+        let ahead = operator_actions::look_ahead(&app.db, &self.command(), now).await?;
         let mut changes = Vec::new();
         if let Some(latest) = self.latest {
             let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;

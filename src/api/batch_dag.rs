@@ -1,9 +1,9 @@
 //! The graph of a batch or a group in any shape, and the states that keep a drawn one true.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::place::{BatchPath, GroupPath};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::{BatchPath, GroupPath};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{self, Noun};
 use crate::app::task::on_busy_thread;
 use crate::domain::access::Permission;
@@ -184,7 +184,7 @@ async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Probl
 async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
     let _place = ask.expensive().await?;
-    let code = reach::group(&ask, Permission::View, &of.group)?;
+    let code = authorize::group(&ask, Permission::View, &of.group)?;
     let app = &ask.house.app;
     let defs = app.definition().await?;
     if !defs.groups.iter().any(|g| g.code == code) {

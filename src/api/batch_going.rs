@@ -1,9 +1,9 @@
 //! What is done to whole batches: opened, paused, let go on, stopped.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::place::BatchPath;
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::app::App;
 use crate::domain::access::Permission;
@@ -14,9 +14,9 @@ use crate::domain::eta::of_plan;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group};
 use crate::domain::opening::plan_opening;
-use crate::engine::generating::open_on_record;
-use crate::engine::opening::Refused;
-use crate::engine::standing;
+use crate::engine::create_batch::open_on_record;
+use crate::engine::open_batch::Refused;
+use crate::engine::pause;
 use crate::store;
 use crate::store::batch::Going;
 use axum::http::Method;
@@ -190,13 +190,18 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
     }
     let defs = app.definition().await?;
     let groups = meant(&asked, &defs);
-    reach::all(&ask, Permission::Run, groups.iter().copied(), "group that this opens and you see")?;
-    reach::secret_params(&ask, groups, &asked.params)?;
+    authorize::all(
+        &ask,
+        Permission::Run,
+        groups.iter().copied(),
+        "group that this opens and you see",
+    )?;
+    authorize::secret_params(&ask, groups, &asked.params)?;
     let reason = match order.dry_run {
         true => "",
-        false => reach::reason(order.reason.as_deref())?,
+        false => authorize::reason(order.reason.as_deref())?,
     };
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
     let plans = plan_opening(&defs, &made, now).map_err(anyhow::Error::from)?;
     let existing = match order.dry_run {
@@ -235,8 +240,8 @@ async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Probl
     let defs = app.definition().await?;
     let groups = meant(&asked, &defs);
     let named = asked.group.iter().chain(groups);
-    reach::all(&ask, Permission::View, named, "group that this opens and you see")?;
-    let now = reach::now(&ask).await?;
+    authorize::all(&ask, Permission::View, named, "group that this opens and you see")?;
+    let now = authorize::now(&ask).await?;
     let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
     let kinds = crate::app::job_kinds();
     let types: Vec<&'static str> = kinds.iter().map(|k| k.name).collect();
@@ -271,11 +276,11 @@ struct Gone {
 }
 
 async fn go(ask: Ask, at: BatchPath, why: Why, to: Going) -> Result<Gone, Problem> {
-    let batch = reach::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
-    let reason = reach::reason(why.reason.as_deref())?;
+    let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
-    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
-    if !standing::set_going(db, batch.batch_id, to, (&by, reason), now).await? {
+    let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
+    if !pause::set_going(db, batch.batch_id, to, (&by, reason), now).await? {
         let (no, status) = (&at.batch_no, batch.status);
         let is = match (status.is_final(), to) {
             (true, _) => format!("has ended ({status})"),
@@ -294,12 +299,12 @@ async fn go(ask: Ask, at: BatchPath, why: Why, to: Going) -> Result<Gone, Proble
 }
 
 async fn kill(ask: Ask, at: BatchPath, why: Why) -> Result<Gone, Problem> {
-    let batch = reach::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
-    let reason = reach::reason(why.reason.as_deref())?;
+    let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
-    let (db, now) = (&ask.house.app.db, reach::now(&ask).await?);
+    let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
     let asked =
-        !batch.status.is_final() && standing::stop(db, batch.batch_id, (&by, reason), now).await?;
+        !batch.status.is_final() && pause::stop(db, batch.batch_id, (&by, reason), now).await?;
     let mut tx = db.read().await.map_err(anyhow::Error::from)?;
     let after = store::batch::get(&mut tx, batch.batch_id).await?;
     if !asked {

@@ -1,8 +1,8 @@
 //! One job of a batch: all that is known of it, and what it printed.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
@@ -74,7 +74,7 @@ struct OfJob {
 
 impl OfJob {
     async fn batch(&self, ask: &Ask) -> Result<Batch, Problem> {
-        reach::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+        authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
 
     fn missing(&self) -> Problem {

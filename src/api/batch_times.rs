@@ -1,10 +1,10 @@
 //! Batches over time: Gantt, the grid of jobs by batches, two batches beside each other, the runs of a job.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
-use crate::api::place::{BatchPath, CodePath, GroupPath};
+use crate::api::path_params::{BatchPath, CodePath, GroupPath};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchId;
@@ -70,7 +70,7 @@ fn between(name: &str, asked: Option<u32>, usual: u32, most: u32) -> Result<u32,
 }
 
 async fn grid(ask: Ask, of: GroupPath, which: Which) -> Result<Grid, Problem> {
-    let code = reach::group(&ask, Permission::View, &of.group)?;
+    let code = authorize::group(&ask, Permission::View, &of.group)?;
     let from = which.cursor.as_deref().map(str::parse::<usize>).transpose();
     let refused =
         |_| Problem::unreadable("cursor: send the value of `next` as it was given, or none");
@@ -95,8 +95,8 @@ struct Two {
 
 async fn compare(ask: Ask, of: GroupPath, two: Two) -> Result<Comparison, Problem> {
     let _place = ask.expensive().await?;
-    let a = reach::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
-    let b = reach::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
+    let a = authorize::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
+    let b = authorize::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
     let (a, b) = compare::both(&ask.house.app, a.batch_id, b.batch_id).await?;
     Ok(Comparison::of(&a, &b))
 }
@@ -114,7 +114,7 @@ struct Past {
 async fn history(ask: Ask, of: CodePath, past: Past) -> Result<Page<Run>, Problem> {
     let app = &ask.house.app;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let job = reach::job(&ask, &mut tx, Permission::View, &of.code).await?;
+    let job = authorize::job(&ask, &mut tx, Permission::View, &of.code).await?;
     drop(tx);
     let limit = u32::try_from(page::limit(past.limit)?).unwrap_or(u32::MAX);
     let before = page::read_cursor::<i64>(past.cursor.as_deref())?.map(BatchId);

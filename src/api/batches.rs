@@ -1,10 +1,10 @@
 //! Batches: the list, and one with its jobs.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
-use crate::api::place::BatchPath;
+use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::app;
 use crate::domain::access::Permission;
@@ -164,7 +164,7 @@ pub(super) async fn briefs(ask: &Ask, listed: &[Listed]) -> Result<Vec<Brief>, P
 impl BatchPath {
     /// The batch, for somebody who may see it.
     pub(super) async fn seen(&self, ask: &Ask) -> Result<Batch, Problem> {
-        reach::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+        authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! Calendars of working days, changed. They belong to no group: every schedule of any may count by them.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
 use crate::api::batch_going::Why;
-use crate::api::place::CodePath;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::Noun;
 use crate::app::{Apply, CalendarAct, CalendarChange};
 use crate::definition::{CalendarForm, read_calendar};
@@ -119,7 +119,7 @@ async fn change(
 async fn put(ask: Ask, at: CodePath, sent: Sent) -> Result<Changed, Problem> {
     let how = if sent.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
-        Apply::Write => Some(reach::reason(sent.reason.as_deref())?),
+        Apply::Write => Some(authorize::reason(sent.reason.as_deref())?),
         Apply::DryRun => None,
     };
     let weekend = sent.weekend.as_deref().map(Weekend::parse).transpose();
@@ -191,7 +191,7 @@ enum Kind {
 }
 
 async fn set_day(ask: Ask, at: CodePath, sent: OneDay) -> Result<Changed, Problem> {
-    let reason = reach::reason(sent.reason.as_deref())?;
+    let reason = authorize::reason(sent.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         let mut made = old.cloned().ok_or_else(missing)?;
@@ -213,7 +213,7 @@ async fn set_day(ask: Ask, at: CodePath, sent: OneDay) -> Result<Changed, Proble
 }
 
 async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Changed, Problem> {
-    let reason = reach::reason(why.reason.as_deref())?;
+    let reason = authorize::reason(why.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         old.map(|_| None).ok_or_else(|| missing().into())

@@ -1,10 +1,10 @@
 //! Calendars of working days, and the days with what happened and will happen on them.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::Page;
-use crate::api::place::CodePath;
+use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{CalendarCode, GroupCode};
@@ -54,7 +54,7 @@ async fn one(ask: Ask, at: CodePath, year: Year) -> Result<Value, Problem> {
         Some(year) => {
             return Err(Problem::unreadable(format!("year is {year}; it may be 1970 to 2199")));
         }
-        None => reach::now(&ask).await?.to_utc().year(),
+        None => authorize::now(&ask).await?.to_utc().year(),
     };
     let all = ask.house.app.calendars().await?;
     if !all.has(&code) {
@@ -93,9 +93,9 @@ async fn month(ask: Ask, _: Nothing, asked: Asked) -> Result<Page<Day>, Problem>
             format!("to: write a day that is not before from, and {DAYS} days in all at most");
         return Err(Problem::unreadable(said));
     }
-    let group = asked.group.as_deref().map(|w| reach::group(&ask, Permission::View, w));
+    let group = asked.group.as_deref().map(|w| authorize::group(&ask, Permission::View, w));
     let group = group.transpose()?;
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let calendars = ask.house.app.calendars().await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let (groups, _) = store::job::audience(&mut tx).await?;

@@ -1,7 +1,7 @@
 //! What somebody looks at first.
 
-use crate::api::ask::{Ask, Needs};
 use crate::api::batches::{briefs, seen_groups};
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;

@@ -1,18 +1,18 @@
 //! Definitions: looked at for faults, compared with what is stored, stored, taken back.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::place::GroupPath;
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
-use crate::api::sent::Sent;
+use crate::api::uploaded_definition::Sent;
 use crate::app::{Applied, Apply, Authorship, Guard};
 use crate::definition::Loaded;
 use crate::domain::access::Permission;
-use crate::domain::demand::Demands;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
 use crate::domain::job_key::JobKey;
+use crate::domain::required_permissions::Demands;
 use crate::view::change::{Changed, FaultAt};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result as Done;
@@ -132,7 +132,7 @@ pub(super) fn may(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
             ask.may(*permission, group, format!("group {group}"))?;
         }
     }
-    demands.everywhere.iter().try_for_each(|p| reach::everywhere(ask, *p))
+    demands.everywhere.iter().try_for_each(|p| authorize::everywhere(ask, *p))
 }
 
 /// Passes when the caller sees every group that a change touches.
@@ -226,7 +226,7 @@ async fn store(
     look: fn(&Ask, &Demands) -> Result<(), Problem>,
 ) -> Result<Outcome, Problem> {
     let remark = match how {
-        Apply::Write => Some(reach::remark(wanted.said())?),
+        Apply::Write => Some(authorize::remark(wanted.said())?),
         Apply::DryRun => None,
     };
     let seen = versions(&wanted.if_versions)?;
@@ -279,10 +279,10 @@ struct Back {
 }
 
 async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Problem> {
-    let group = reach::group(&ask, Permission::Edit, &at.group)?;
+    let group = authorize::group(&ask, Permission::Edit, &at.group)?;
     let how = if back.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
-        Apply::Write => reach::reason(back.reason.as_deref().or(back.remark.as_deref()))?,
+        Apply::Write => authorize::reason(back.reason.as_deref().or(back.remark.as_deref()))?,
         Apply::DryRun => "",
     };
     let all = ask.house.app.versions(&group).await?;

@@ -3,10 +3,10 @@
 //! An event is a word to look again, as a hint between processes is. One task of the process looks once a
 //! second for all who listen, and not at all while nobody does.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::house::House;
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::state::House;
 use crate::api::stream_access::{self, StreamAccess};
 use crate::api::watch::Watch;
 use crate::app::App;

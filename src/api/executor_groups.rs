@@ -1,9 +1,9 @@
 //! Groups of executors of XXL-JOB.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
 use crate::api::session::Done;
@@ -79,7 +79,7 @@ impl Which {
 async fn list(ask: Ask, _: Nothing, part: Part) -> Result<Page<ExecutorGroupDocument>, Problem> {
     let limit = page::limit(part.limit)?;
     let last: Option<String> = page::read_cursor(part.cursor.as_deref())?;
-    reach::now(&ask).await?;
+    authorize::now(&ask).await?;
     // There are a few; all of them are read for each page.
     let (all, now) = ask.house.app.executor_groups().await?;
     let after = |name: &str| last.as_deref().is_none_or(|last| name > last);
@@ -94,7 +94,7 @@ async fn show(ask: Ask, which: Which, _: Nothing) -> Result<ExecutorGroupDocumen
 }
 
 async fn shown(ask: &Ask, app: &AppName) -> Result<ExecutorGroupDocument, Problem> {
-    reach::now(ask).await?;
+    authorize::now(ask).await?;
     let (seen, now) = ask.house.app.executor_group(app).await?;
     Ok(document(&seen, now))
 }

@@ -1,9 +1,9 @@
 //! Schedules that are fired by hand, and events that fire them.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::place::{CodePath, NamePath};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::{CodePath, NamePath};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::Noun;
 use crate::api::schedule_changes::{deed, found, touch};
 use crate::domain::access::Permission;
@@ -110,7 +110,7 @@ impl ByHand {
 async fn is_served(ask: &Ask, now: Millis) -> Result<bool, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = store::node::members(&mut tx, now).await?;
-    let role = crate::domain::place::Role::Scheduler;
+    let role = crate::domain::node_placement::Role::Scheduler;
     Ok(members.iter().any(|m| m.offer.roles.contains(&role)))
 }
 
@@ -119,8 +119,8 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     if name_a_secret(&sent.params) {
         found(&ask, Permission::Script, &at.code).await?;
     }
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
-    let (given, now) = (sent.given()?, reach::now(&ask).await?);
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    let (given, now) = (sent.given()?, authorize::now(&ask).await?);
     let db = &ask.house.app.db;
     let fired = acting::fire_now(db, &was.def.code, &given, deed(&by, reason, now)).await?;
     Ok(FiredNow {
@@ -155,8 +155,8 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
     for permission in needed {
         mine.iter().try_for_each(|t| touch(&ask, *permission, (&t.def, &defs), &what))?;
     }
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
-    let (given, now) = (sent.given()?, reach::now(&ask).await?);
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    let (given, now) = (sent.given()?, authorize::now(&ask).await?);
     let deed = deed(&by, reason, now);
     let event = acting::event(&app.db, &at.name, &given, sent.key.as_deref(), deed).await?;
     let (fired, sent_before) = match event {

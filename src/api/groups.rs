@@ -1,10 +1,10 @@
 //! Groups: what is defined of each, and where it stands.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
-use crate::api::place::GroupPath;
+use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::view::group::{GroupBrief, GroupPage, Groups};
@@ -54,7 +54,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<GroupBrief>, Pr
 }
 
 async fn one(ask: Ask, at: GroupPath, _: Nothing) -> Result<GroupPage, Problem> {
-    let code = reach::group(&ask, Permission::View, &at.group)?;
+    let code = authorize::group(&ask, Permission::View, &at.group)?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let found = GroupPage::read(&mut tx, &code).await?;
     found.ok_or_else(|| Problem::not_found(format!("group {code}")))

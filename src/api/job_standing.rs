@@ -1,16 +1,16 @@
 //! What is wanted with jobs in every batch to come, and marks that are taken off them.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
 use crate::api::batch_going::Why;
-use crate::api::place::CodePath;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::action::Action;
 use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
-use crate::engine::standing;
+use crate::engine::pause;
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,10 +71,10 @@ struct Set {
 
 /// The jobs of these codes, to do this to; those that are not seen are not there.
 async fn jobs(ask: &Ask, permission: Permission, words: &[String]) -> Result<Vec<JobKey>, Problem> {
-    let mut tx = reach::read(ask).await?;
+    let mut tx = authorize::read(ask).await?;
     let mut found = Vec::new();
     for word in words {
-        found.push(reach::job(ask, &mut tx, permission, word).await?.key());
+        found.push(authorize::job(ask, &mut tx, permission, word).await?.key());
     }
     if found.is_empty() {
         return Err(Problem::refused("jobs: name at least one"));
@@ -90,10 +90,10 @@ async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
     };
     let jobs = jobs(&ask, action.permission(), &sent.jobs).await?;
     if !sent.dry_run {
-        let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
-        let now = reach::now(&ask).await?;
+        let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+        let now = authorize::now(&ask).await?;
         let db = &ask.house.app.db;
-        let gone = standing::set_standing(db, &jobs, mode, (&by, reason), now).await?;
+        let gone = pause::set_standing(db, &jobs, mode, (&by, reason), now).await?;
         if let Some(job) = gone.first() {
             return Err(Problem::not_found(format!("job {job}")));
         }
@@ -114,10 +114,10 @@ struct Trusted {
 
 async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
     let jobs = jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let now = reach::now(&ask).await?;
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let now = authorize::now(&ask).await?;
     let db = &ask.house.app.db;
-    if !standing::trust(db, &jobs, (&by, reason), now).await?.is_empty() {
+    if !pause::trust(db, &jobs, (&by, reason), now).await?.is_empty() {
         let said = format!("job {} was not caught committing by itself", at.code);
         return Err(Problem::conflict("is-so", said));
     }

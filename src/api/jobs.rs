@@ -1,9 +1,9 @@
 //! Jobs as they are defined, and how long they take.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobCode};
@@ -83,7 +83,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Prob
 
 /// The job that is meant, if the caller sees it.
 async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<JobDef, Problem> {
-    reach::job(ask, tx, Permission::View, &at.code).await
+    authorize::job(ask, tx, Permission::View, &at.code).await
 }
 
 async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {

@@ -1,13 +1,14 @@
 //! api: the front door over HTTP. In: requests. Out: documents, pictures and the console; how this process is, and its meters.
 //! May name: domain, wire, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
 //! Invariant: a route that does not say what it needs of its caller cannot be written; without a login nothing but health is told.
-//! `route` says what routes are, `ask` who asks, one file per noun what is answered. `executor` is another
+//! `route` says what routes are, `caller` who asks, one file per noun what is answered. `executor` is another
 //! door, for an admin of XXL-JOB; `admin` is one for its executors.
 
 pub mod admin;
-pub mod ask;
 mod audit;
+mod authorize;
 mod backfill_changes;
+mod background_tasks;
 mod batch_actions;
 mod batch_dag;
 mod batch_going;
@@ -16,62 +17,61 @@ mod batch_times;
 mod batches;
 mod calendar_changes;
 mod calendars;
+pub mod caller;
+mod client_address;
 mod connection;
 mod connection_limit;
 mod console;
 mod dashboard;
 mod definitions;
 mod denied_requests;
-mod door;
 mod events;
 pub mod executor;
 mod executor_groups;
 mod fire;
 mod groups;
 mod health;
-pub mod house;
+mod idempotency;
 mod job_standing;
 mod jobs;
-mod keeping;
+mod listener;
+mod maintenance;
 mod nodes;
 mod notice_changes;
 mod oidc;
-mod once;
 mod openapi;
 mod outbox;
 pub mod page;
 mod params;
-mod place;
+mod path_params;
 pub mod problem;
-mod reach;
 mod read_limits;
-mod reads;
 mod refusal;
 mod request_runtime;
+mod response_cache;
 pub mod route;
 mod schedule_changes;
 mod schedules;
 mod search;
 mod secret_route;
-mod sent;
 mod session;
 mod sources;
+pub mod state;
 mod stream_access;
 mod tokens;
-mod upkeep;
+mod uploaded_definition;
 mod users;
 mod versions;
 mod watch;
-mod way;
 
 pub use connection_limit::Peer;
-pub use door::{Attended, Door, Front, NoListener};
-pub use house::House;
+pub use listener::{Attended, Door, Front, NoListener};
+pub use state::House;
 
+use crate::api::client_address::{Transport, Way};
 use crate::api::denied_requests::{CallerName, DeniedRequest};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
-use crate::api::way::{Transport, Way};
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
@@ -105,7 +105,7 @@ pub fn nouns() -> Vec<Noun> {
         groups::noun(),
         job_standing::noun(),
         jobs::noun(),
-        keeping::noun(),
+        background_tasks::noun(),
         nodes::noun(),
         notice_changes::noun(),
         oidc::noun(),
@@ -117,7 +117,7 @@ pub fn nouns() -> Vec<Noun> {
         session::noun(),
         sources::noun(),
         tokens::noun(),
-        upkeep::noun(),
+        maintenance::noun(),
         users::noun(),
         versions::noun(),
     ]

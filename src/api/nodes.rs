@@ -1,9 +1,9 @@
 //! The processes that share the database.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::Page;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::view::node::{ENDED_MS, Members};
@@ -26,7 +26,7 @@ struct Which {
 }
 
 async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = Members::read(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;
     Ok(Page::whole(members.as_json()))

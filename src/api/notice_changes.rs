@@ -1,16 +1,16 @@
 //! What is done about notices: sent again, acknowledged, kept back for a while, tried.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
 use crate::api::batch_going::Why;
-use crate::api::place::IdPath;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::delivery::Snooze;
 use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job_key::find_named;
+use crate::domain::outbox_schedule::Snooze;
 use crate::engine::host_name;
 use crate::store::outbox::Shown;
 use crate::store::{audit, outbox};
@@ -56,12 +56,12 @@ struct Minded {
 /// The notice of this number, to do this to.
 async fn notice(ask: &Ask, id: i64) -> Result<Shown, Problem> {
     let what = format!("notice {id}");
-    let found = outbox::one(&mut reach::read(ask).await?, id).await?;
+    let found = outbox::one(&mut authorize::read(ask).await?, id).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     match found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok()) {
         Some(group) => ask.may(Permission::Run, &group, what)?,
         // About a process, a schedule of several groups: nobody's in particular.
-        None => reach::everywhere(ask, Permission::Run)?,
+        None => authorize::everywhere(ask, Permission::Run)?,
     }
     Ok(found)
 }
@@ -82,9 +82,9 @@ async fn ack(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
 
 async fn mind(ask: Ask, at: IdPath, why: Why, wish: Wish) -> Result<Minded, Problem> {
     let found = notice(&ask, at.id).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let now = reach::now(&ask).await?;
-    let mut tx = reach::begin(&ask).await?;
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let now = authorize::now(&ask).await?;
+    let mut tx = authorize::begin(&ask).await?;
     let (action, changed) = match wish {
         Wish::Resend => ("outbox resend", outbox::resend(&mut tx, &[at.id], now).await?),
         Wish::Ack => {
@@ -94,9 +94,9 @@ async fn mind(ask: Ask, at: IdPath, why: Why, wish: Wish) -> Result<Minded, Prob
     };
     let group = found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok());
     let detail = json!({"notices": [at.id], "changed": changed});
-    let entry = audit::Entry { group, ..reach::entry(action, detail, reason) };
+    let entry = audit::Entry { group, ..authorize::entry(action, detail, reason) };
     audit::record(&mut tx, &by, &[entry], now).await?;
-    reach::commit(tx, action).await?;
+    authorize::commit(tx, action).await?;
     Ok(Minded { changed, left: 1 - changed.min(1) })
 }
 
@@ -129,8 +129,8 @@ struct Snoozed {
 const LONGEST: u32 = 43_200;
 
 async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
-    let group = reach::group(&ask, Permission::Run, &sent.group)?;
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let group = authorize::group(&ask, Permission::Run, &sent.group)?;
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let event = match &sent.event {
         None => None,
         Some(word) => Some(event(word)?),
@@ -150,7 +150,7 @@ async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
         }
         None => None,
     };
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let row = Snooze {
         id: 0,
         group: group.to_string(),
@@ -160,13 +160,13 @@ async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
         by: by.actor.clone(),
         reason: reason.to_owned(),
     };
-    let mut tx = reach::begin(&ask).await?;
+    let mut tx = authorize::begin(&ask).await?;
     let id = outbox::snooze(&mut tx, &row, now).await?;
     let detail = json!({"snooze": id, "event": event, "until": row.until.to_string()});
-    let entry = reach::entry("notify snooze", detail, reason);
+    let entry = authorize::entry("notify snooze", detail, reason);
     let entry = audit::Entry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
-    reach::commit(tx, "write a snooze").await?;
+    authorize::commit(tx, "write a snooze").await?;
     Ok(Snoozed { id, until: row.until.to_string() })
 }
 
@@ -181,22 +181,22 @@ fn event(word: &str) -> Result<Event, Problem> {
 
 async fn wake(ask: Ask, at: IdPath, why: Why) -> Result<Snoozed, Problem> {
     let what = format!("snooze {} that lasts", at.id);
-    let now = reach::now(&ask).await?;
-    let all = outbox::snoozes(&mut reach::read(&ask).await?, now).await?;
+    let now = authorize::now(&ask).await?;
+    let all = outbox::snoozes(&mut authorize::read(&ask).await?, now).await?;
     let found = all.into_iter().find(|s| s.id == at.id);
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     let group = GroupCode::parse(&found.group).map_err(anyhow::Error::from)?;
     ask.may(Permission::Run, &group, &what)?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let mut tx = reach::begin(&ask).await?;
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let mut tx = authorize::begin(&ask).await?;
     if outbox::end_snooze(&mut tx, at.id, now).await?.is_none() {
         return Err(Problem::not_found(what));
     }
     let job = found.job.as_deref().and_then(|job| JobCode::parse(job).ok());
-    let entry = reach::entry("notify wake", json!({"snooze": at.id}), reason);
+    let entry = authorize::entry("notify wake", json!({"snooze": at.id}), reason);
     let entry = audit::Entry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
-    reach::commit(tx, "end a snooze").await?;
+    authorize::commit(tx, "end a snooze").await?;
     Ok(Snoozed { id: at.id, until: now.to_string() })
 }
 
@@ -235,7 +235,7 @@ struct Letter {
 
 async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
     let app = &ask.house.app;
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let mut to = sent.recipients;
     if to.is_empty() {
         to.extend(app.config.notify.channels.keys().map(|name| format!("channel:{name}")));
@@ -249,11 +249,11 @@ async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
         let said = "nobody to send to: give an address, or set notify.channels or notify.operators";
         return Err(Problem::refused(said));
     }
-    let now = reach::now(&ask).await?;
-    let mut tx = reach::begin(&ask).await?;
-    let entry = reach::entry("notify test", json!({"to": to}), reason);
+    let now = authorize::now(&ask).await?;
+    let mut tx = authorize::begin(&ask).await?;
+    let entry = authorize::entry("notify test", json!({"to": to}), reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
-    reach::commit(tx, "put a test on record").await?;
+    authorize::commit(tx, "put a test on record").await?;
     let mut tests = Vec::new();
     for one in to {
         let sent = app.send_test(&one, ask.lang, &host_name()).await?;

@@ -1,6 +1,6 @@
 //! There and back: logging in at another provider.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::access::{NotProved, Returning};

@@ -1,6 +1,6 @@
 //! The description of the API (OpenAPI 3.1), made of the routes.
 
-use crate::api::ask::Needs;
+use crate::api::caller::Needs;
 use crate::api::route::{Answer, Noun, Route};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

@@ -1,15 +1,15 @@
 //! What people were told, are told, and do not want to hear for a while.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page};
-use crate::api::place::IdPath;
+use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::delivery::MailStatus;
 use crate::domain::id::GroupCode;
 use crate::domain::job_key::JobFilter;
+use crate::domain::outbox_schedule::MailStatus;
 use crate::store::outbox::{self, Filter};
 use crate::view::outbox::{as_json, snooze, whole};
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
     let job = job.as_deref().map(JobFilter::parse).transpose();
     let job = job.map_err(|error| Problem::unreadable(format!("job: {error}")))?;
     let filter = Filter { status: status.transpose()?, to, group, job, event };
-    let told = reach::told(&ask)?;
+    let told = authorize::told(&ask)?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let rows = outbox::page(&mut tx, &filter, (&told, before), more).await?;
@@ -78,7 +78,7 @@ async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
 }
 
 async fn snoozes(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let all = outbox::snoozes(&mut tx, now).await?;
     let sees =

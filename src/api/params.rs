@@ -1,8 +1,8 @@
 //! Which layer gives a job its values.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
@@ -52,7 +52,7 @@ async fn show(ask: Ask, _: Nothing, which: Which) -> Result<Params, Problem> {
     let day = which.business_date.as_deref().map(str::parse::<NaiveDate>).transpose();
     let day = day.map_err(|_| Problem::unreadable("business_date: write a day, 2026-07-31"))?;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let job = reach::job(&ask, &mut tx, Permission::View, &which.job).await?;
+    let job = authorize::job(&ask, &mut tx, Permission::View, &which.job).await?;
     drop(tx);
     let defs = app.definition().await?;
     let (group, params) = (job.group.clone(), BTreeMap::new());

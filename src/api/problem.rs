@@ -5,7 +5,7 @@ use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
 use crate::domain::job_key::{JobKey, JobNameError};
-use crate::engine::acting::Moved;
+use crate::engine::operator_actions::Moved;
 use crate::store;
 use crate::view::change::FaultAt;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};

@@ -1,10 +1,10 @@
 //! Routes: each says what it needs of its caller, what it reads and what it answers; its description in
 //! OpenAPI is made of the same words and types, so that the two cannot part.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::house::House;
-use crate::api::once;
+use crate::api::caller::{Ask, Needs};
+use crate::api::idempotency;
 use crate::api::problem::Problem;
+use crate::api::state::House;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
 use axum::handler::Handler;
@@ -199,15 +199,15 @@ impl Noun {
                 let place = place(&mut parts, &house).await?;
                 let bytes = bytes(&parts.headers, sent).await?;
                 let body = said(&bytes)?;
-                match once::key(&parts)? {
+                match idempotency::key(&parts)? {
                     None => json(&f(ask, place, body).await?),
                     Some(key) => {
-                        let digest = once::digest(&parts, ask.caller()?, &bytes);
+                        let digest = idempotency::digest(&parts, ask.caller()?, &bytes);
                         let work = {
                             let ask = ask.clone();
                             async move { written(&f(ask, place, body).await?) }
                         };
-                        once::once(&ask, (key, digest), Box::pin(work)).await
+                        idempotency::once(&ask, (key, digest), Box::pin(work)).await
                     }
                 }
             }

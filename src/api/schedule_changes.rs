@@ -1,17 +1,17 @@
 //! What is done to schedules.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
 use crate::api::batch_going::Why;
+use crate::api::caller::{Ask, Needs};
 use crate::api::definitions::may;
-use crate::api::place::CodePath;
+use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::app::FromGroups;
 use crate::domain::access::Permission;
-use crate::domain::demand::Demands;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::job::Definition;
+use crate::domain::required_permissions::Demands;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerWords};
 use crate::engine::trigger::acting::{self, Deed, NotDone, Stands};
@@ -136,10 +136,10 @@ pub(super) fn touch(
         // One that opens nothing, or nothing yet, is everybody's.
         return match &def.order.as_ref().and_then(|o| o.group.clone()) {
             Some(group) => ask.may(permission, group, what),
-            None => reach::everywhere(ask, permission),
+            None => authorize::everywhere(ask, permission),
         };
     }
-    reach::all(ask, permission, groups, what)
+    authorize::all(ask, permission, groups, what)
 }
 
 /// The schedule of this code, to do this to.
@@ -171,7 +171,7 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
     let code = code.ok_or_else(|| Problem::refused("code: name the schedule"))?;
     let words = sent.read(&code)?;
     let app = &ask.house.app;
-    let (defs, now) = (app.definition().await?, reach::now(&ask).await?);
+    let (defs, now) = (app.definition().await?, authorize::now(&ask).await?);
     let from_groups = FromGroups::of(&words, &defs);
     let zone = from_groups.zone;
     let def = from_groups.calendar_into(words).read(zone).map_err(anyhow::Error::from)?;
@@ -181,7 +181,7 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
         return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
     }
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let stands = acting::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
     Standing::of(&stands.map_err(unsound)?, None)
 }
@@ -193,7 +193,7 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
     }
     let words = sent.read(&at.code)?;
     let app = &ask.house.app;
-    let (defs, now) = (app.definition().await?, reach::now(&ask).await?);
+    let (defs, now) = (app.definition().await?, authorize::now(&ask).await?);
     let make = |there: TriggerDef| -> Done<TriggerDef> {
         if there != was.def {
             return Err(changed(&was).into());
@@ -211,7 +211,7 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
         return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
     }
-    let (by, reason) = (ask.operator()?, reach::reason(sent.reason.as_deref())?);
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let deed = deed(&by, reason, now);
     let stands = acting::edit(&app.db, &was.def.code, &make, &expected, deed).await;
     Standing::of(&stands.map_err(unsound)?, None)
@@ -241,8 +241,8 @@ fn unsound(error: anyhow::Error) -> Problem {
 
 async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let now = reach::now(&ask).await?;
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let now = authorize::now(&ask).await?;
     acting::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
     let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});
     let schedule = serde_json::from_value(gone).map_err(anyhow::Error::from)?;
@@ -258,8 +258,8 @@ enum Wish {
 
 async fn stand(ask: Ask, at: CodePath, why: Why, wish: Wish) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
-    let (by, reason) = (ask.operator()?, reach::reason(why.reason.as_deref())?);
-    let now = reach::now(&ask).await?;
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let now = authorize::now(&ask).await?;
     let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
     match wish {
         Wish::Pause => Standing::of(&acting::pause(db, code, deed).await?, None),

@@ -1,10 +1,10 @@
 //! Schedules: what fires when, what became of it, and what a timing would do.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
-use crate::api::place::CodePath;
+use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::app::FromGroups;
 use crate::domain::access::Permission;
@@ -75,7 +75,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
         found.ok_or_else(|| Problem::unreadable("status: write ENABLED, PAUSED or ENDED"))
     });
     let status = status.transpose()?;
-    let group = which.group.as_deref().map(|w| reach::group(&ask, Permission::View, w));
+    let group = which.group.as_deref().map(|w| authorize::group(&ask, Permission::View, w));
     let group = group.transpose()?;
     let text = which.q.map(|q| q.trim().to_lowercase());
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
@@ -146,7 +146,7 @@ struct Ahead {
 }
 
 async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
     let asked = Asked::stored(&mut tx, &t.def.code, now).await?;
@@ -218,7 +218,7 @@ struct Tried {
 }
 
 async fn preview(ask: Ask, _: Nothing, tried: Tried) -> Result<Value, Problem> {
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let unreadable = |e: serde_json::Error| Problem::refused(format!("words: {e}"));
     let words: TriggerWords = serde_json::from_value(tried.words).map_err(unreadable)?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
@@ -259,7 +259,7 @@ async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<Value, Problem>
     let calendar = calendar.map_err(anyhow::Error::from)?;
     let words = (cron.sentence(Lang::En), cron.sentence(Lang::Zh), cron.dialect());
     let timing = Timing { calendar, ..Timing::plain(Schedule::Cron(cron), zone) };
-    let now = reach::now(&ask).await?;
+    let now = authorize::now(&ask).await?;
     let mut document =
         shown(&ask, &Asked::written(timing, None, now), (asked.n, None), now).await?;
     document["expression"] = json!(asked.expr);

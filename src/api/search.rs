@@ -1,6 +1,6 @@
 //! One box that finds jobs, groups, batches and schedules.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;

@@ -1,10 +1,10 @@
 //! Changes that have to do with secrets: neither what is sent nor what is answered is kept for an
 //! `Idempotency-Key`, and what a stranger sends is short.
 
-use crate::api::ask::{Ask, Needs};
-use crate::api::house::House;
+use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Answer, Noun, Route, body, json, place, too_slow};
+use crate::api::state::House;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;

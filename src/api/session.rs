@@ -1,10 +1,10 @@
 //! The session: logging in and out, and what is one's own.
 
-use crate::api::ask::{Ask, Needs, Proof};
-use crate::api::house::csrf;
+use crate::api::caller::{Ask, Needs, Proof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
+use crate::api::state::csrf;
 use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
 use crate::app::access::{Entered, Known, Shown};

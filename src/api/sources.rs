@@ -1,6 +1,6 @@
 //! Data sources, and the settings of this process.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::Page;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};

@@ -1,6 +1,6 @@
 //! Tokens of programs.
 
-use crate::api::ask::{Ask, Needs, Proof};
+use crate::api::caller::{Ask, Needs, Proof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;

@@ -1,8 +1,8 @@
 //! Users.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
-use crate::api::place::NamePath;
+use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;

@@ -1,10 +1,10 @@
 //! What is defined as a file, what it was, and what that changed.
 
-use crate::api::ask::{Ask, Needs};
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
-use crate::api::place::GroupPath;
+use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
-use crate::api::reach;
 use crate::api::route::{Nothing, Noun};
 use crate::app::job_kinds;
 use crate::definition::{self, Format};
@@ -69,7 +69,7 @@ struct Two {
 }
 
 async fn list(ask: Ask, of: GroupPath, which: Part) -> Result<Page<Head>, Problem> {
-    let group = reach::group(&ask, Permission::View, &of.group)?;
+    let group = authorize::group(&ask, Permission::View, &of.group)?;
     let limit = page::limit(which.limit)?;
     let before: Option<u32> = page::read_cursor(which.cursor.as_deref())?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
@@ -98,7 +98,7 @@ async fn was(ask: &Ask, group: &GroupCode, no: Option<u32>) -> Result<Definition
 }
 
 async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
-    let group = reach::group(&ask, Permission::View, &at.group)?;
+    let group = authorize::group(&ask, Permission::View, &at.group)?;
     let defs = was(&ask, &group, Some(at.no)).await?;
     if at.no == 0 {
         return Err(Problem::not_found(format!("version 0 of group {group}")));
@@ -108,7 +108,7 @@ async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
 
 async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
     let _place = ask.expensive().await?;
-    let group = reach::group(&ask, Permission::View, &two.group)?;
+    let group = authorize::group(&ask, Permission::View, &two.group)?;
     let other = match two.other.as_str() {
         "now" => None,
         word => {
@@ -155,7 +155,7 @@ async fn export(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Response, Proble
         let all = if knows { all } else { without_places(all) };
         return written(&all, (format, "procession"));
     };
-    let group = reach::group(&ask, Permission::View, word)?;
+    let group = authorize::group(&ask, Permission::View, word)?;
     let stored = ask.house.app.definition_with_schedules().await?;
     let missing = || Problem::not_found(format!("group {group}"));
     let part = of_group(&stored, &group).ok_or_else(missing)?;

@@ -1,9 +1,9 @@
 //! What is looked at once more where nobody else writes, before a definition is changed.
 
 use crate::app::its_part;
-use crate::domain::demand::Demands;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
+use crate::domain::required_permissions::Demands;
 use crate::domain::time::Millis;
 use crate::store::{Tx, version};
 use anyhow::Result;

@@ -1,11 +1,11 @@
 //! What sends the outbox: its carriers opened, its templates tried.
 
 use crate::app::App;
-use crate::domain::delivery;
 use crate::domain::event::{Event, Severity};
 use crate::domain::id::NodeId;
 use crate::domain::lang::Lang;
-use crate::domain::letter::{Both, Letter};
+use crate::domain::notification::{Both, Letter};
+use crate::domain::outbox_schedule;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outbox::{self, Sender};
@@ -140,7 +140,11 @@ fn sample(event: Event, now: Millis) -> Letter {
             .step("Look", "查看", "procession node list"),
         Event::Digest => {
             let of = |event| of_a_job(event, now);
-            delivery::digest(&[&of(Event::Failed), &of(Event::LateFinish), &of(Event::Recovered)])
+            outbox_schedule::digest(&[
+                &of(Event::Failed),
+                &of(Event::LateFinish),
+                &of(Event::Recovered),
+            ])
         }
         // Those about schedules; a test is a letter of its own.
         Event::Misfire | Event::ScheduleEnded | Event::FiringSkipped | Event::FiringFailed => {

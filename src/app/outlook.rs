@@ -10,7 +10,7 @@ use crate::domain::history::History;
 use crate::domain::id::GroupCode;
 use crate::domain::queue::QueueEntry;
 use crate::domain::time::Millis;
-use crate::engine::opening::Refused;
+use crate::engine::open_batch::Refused;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 

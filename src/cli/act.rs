@@ -12,8 +12,8 @@ use crate::domain::job_key::{JobKey, find_named, parse_code_within};
 use crate::domain::lang::Lang;
 use crate::domain::queue::RunMode;
 use crate::domain::rerun::Scope;
-use crate::engine::acting::{self, Acted, Command};
-use crate::engine::standing;
+use crate::engine::operator_actions::{self, Acted, Command};
+use crate::engine::pause;
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::batch::Going;
@@ -84,7 +84,7 @@ fn operator(reason: &str) -> Result<Operator> {
     if reason.trim().is_empty() {
         return Err(BadInput("--reason: say why; it is what others will read".to_owned()).into());
     }
-    Ok(acting::operator_here(&whoami()))
+    Ok(operator_actions::operator_here(&whoami()))
 }
 
 /// Prints the exact list, asks where more changes than was named, writes it, and carries a batch that
@@ -102,7 +102,7 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
         reason: how.reason.trim(),
     };
     let now = batch::server_now(app).await?;
-    let ahead = acting::look_ahead(&app.db, &command, now).await?;
+    let ahead = operator_actions::look_ahead(&app.db, &command, now).await?;
     if let Some(latest) = &latest {
         let mut tx = app.db.read().await?;
         let own = store::batch::snapshot(&mut tx, batch.batch_id).await?;
@@ -117,7 +117,7 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
     if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.lang())? {
         return Ok(Ended::Well);
     }
-    let acted = acting::act(&app.db, &command, &ahead.lines, now).await?;
+    let acted = operator_actions::act(&app.db, &command, &ahead.lines, now).await?;
     let reopened = acted.batch.status.is_final();
     if !reopened || how.no_run {
         return said(global, &acted);
@@ -216,7 +216,7 @@ async fn in_every_batch(
     if !how.dry_run {
         let now = batch::server_now(app).await?;
         let why = (&by, how.reason.trim());
-        standing::set_standing(&app.db, &jobs, mode, why, now).await?;
+        pause::set_standing(&app.db, &jobs, mode, why, now).await?;
     }
     if global.json {
         out::json(
@@ -237,7 +237,7 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
     let no = &batch.values.batch_no;
     let now = batch::server_now(app).await?;
     let why = (&by, going.reason.trim());
-    if !standing::set_going(&app.db, batch.batch_id, to, why, now).await? {
+    if !pause::set_going(&app.db, batch.batch_id, to, why, now).await? {
         let is = if batch.status.is_final() {
             format!("has ended ({})", batch.status)
         } else if to == Going::Paused {

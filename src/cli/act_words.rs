@@ -2,10 +2,10 @@
 
 use crate::cli::out;
 use crate::domain::action::Action;
+use crate::domain::action_plan::Cause;
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
-use crate::domain::steps::Cause;
-use crate::engine::acting::Acted;
+use crate::engine::operator_actions::Acted;
 use crate::view::act::{Row, then};
 use serde_json::json;
 

@@ -11,11 +11,11 @@ use crate::domain::backfill::BackfillStatus;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::domain::time::span_words;
-use crate::engine::acting::operator_here;
 use crate::engine::backfill::{
     self, NotBackfilled, Request, Resumption, Survey, survey, survey_of_nothing,
 };
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::operator_actions::operator_here;
 use crate::store;
 use crate::view::backfill::{View, row_as_json};
 use anyhow::Result;

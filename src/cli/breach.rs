@@ -6,7 +6,7 @@ use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::job_key::{JobKey, find_named};
 use crate::domain::lang::Lang;
-use crate::engine::{host_name, standing};
+use crate::engine::{host_name, pause};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::breach::Breach;
@@ -80,7 +80,7 @@ pub(super) async fn trust(
         jobs.iter().map(|word| Ok(find_named(&defs.jobs, word)?.key())).collect::<Result<_>>()?;
     let by = Operator { actor: whoami(), host: host_name() };
     let now = batch::server_now(app).await?;
-    let unmarked = standing::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
+    let unmarked = pause::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
     if !unmarked.is_empty() {
         let codes: Vec<&str> = unmarked.iter().map(|job| job.code.as_str()).collect();
         return Err(BadInput(format!(

@@ -7,7 +7,7 @@ use crate::cli::run::{to_the_end, totals};
 use crate::cli::watch::Watch;
 use crate::domain::id::BatchId;
 use crate::domain::rerun::UnknownJobs;
-use crate::engine::opening::Refused;
+use crate::engine::open_batch::Refused;
 use crate::store;
 use anyhow::Result;
 use tokio::sync::mpsc;

@@ -6,7 +6,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::lang::Lang;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
-use crate::engine::acting::operator_here;
+use crate::engine::operator_actions::operator_here;
 use crate::store::audit::Entry;
 use crate::store::node::{Member, Stay};
 use crate::store::{self, audit};

@@ -3,15 +3,15 @@
 use crate::app::outbox::NotSent;
 use crate::app::{self, EmptyDatabase, whoami};
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::delivery::Snooze;
+use crate::domain::did_you_mean;
 use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job_key::find_named;
 use crate::domain::lang::Lang;
-use crate::domain::near;
-use crate::engine::acting::operator_here;
+use crate::domain::outbox_schedule::Snooze;
 use crate::engine::clock::Clock;
 use crate::engine::host_name;
+use crate::engine::operator_actions::operator_here;
 use crate::store::{audit, outbox};
 use crate::view::outbox::snooze as snooze_json;
 use anyhow::{Context as _, Result};
@@ -75,7 +75,7 @@ const LONGEST: i64 = 30 * 86_400_000;
 pub(super) fn event(word: &str) -> Result<Event, String> {
     Event::parse(word).ok_or_else(|| {
         let words = Event::ALL.map(Event::as_str);
-        let near = near::nearest(word, words);
+        let near = did_you_mean::nearest(word, words);
         let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
         format!("{word:?} is no event; {near}procession notify events lists them")
     })

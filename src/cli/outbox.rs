@@ -3,10 +3,10 @@
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::notify::require_reason;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::delivery::MailStatus;
 use crate::domain::job_key::JobFilter;
 use crate::domain::lang::Lang;
-use crate::engine::acting::operator_here;
+use crate::domain::outbox_schedule::MailStatus;
+use crate::engine::operator_actions::operator_here;
 use crate::store::outbox::{self, Filter, Shown};
 use crate::store::{Tx, audit};
 use crate::view::outbox::{as_json, whole};

@@ -16,7 +16,7 @@ use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::opening::Refused;
+use crate::engine::open_batch::Refused;
 use crate::engine::outbox::Sender;
 use crate::engine::traces::Tracer;
 use crate::engine::trigger::acting::refuse_while_suspended;

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::domain::lang::Lang;
-use crate::domain::place::Role;
+use crate::domain::node_placement::Role;
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::Result;

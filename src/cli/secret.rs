@@ -5,8 +5,8 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
-use crate::engine::seal::{self, Key};
 use crate::engine::secret::usable;
+use crate::engine::secret_encryption::{self, Key};
 use crate::store;
 use crate::store::secret::{SealedSecret, Stored};
 use crate::view::secret::Named;
@@ -73,7 +73,7 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
         SecretVerb::Key => {
-            let key = seal::new_key().map_err(|e| BadInput(e.to_string()))?;
+            let key = secret_encryption::new_key().map_err(|e| BadInput(e.to_string()))?;
             out::line(key.expose_secret());
         }
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),

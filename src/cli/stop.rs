@@ -8,9 +8,9 @@ use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
-use crate::engine::acting;
-use crate::engine::opening::Refused;
-use crate::engine::standing;
+use crate::engine::open_batch::Refused;
+use crate::engine::operator_actions;
+use crate::engine::pause;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::Result;
@@ -30,8 +30,8 @@ pub(super) async fn kill(
         return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
     }
     let now = server_now(app).await?;
-    let by = acting::operator_here(&whoami());
-    let asked = standing::stop(&app.db, found.batch_id, (&by, reason), now).await?;
+    let by = operator_actions::operator_here(&whoami());
+    let asked = pause::stop(&app.db, found.batch_id, (&by, reason), now).await?;
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }

@@ -2,12 +2,12 @@
 //! server keeps them.
 
 use crate::db::hint::Hub;
-use crate::db::keeping::{Keeping, postgres_session, prepare_postgres};
 use crate::db::mysql_server::MysqlServer;
 use crate::db::nodelay::without_delay;
 use crate::db::pool::{End, Plan, Pool};
+use crate::db::session_settings::{Keeping, postgres_session, prepare_postgres};
+use crate::db::single_round_trip::{Alone, takes_compounds};
 use crate::db::sqlite_file::{create_private, keep_private};
-use crate::db::together::{Alone, takes_compounds};
 use crate::db::{Db, Dialect, Error, Pools, RequestShare, Result, Tx};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;

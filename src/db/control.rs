@@ -2,9 +2,9 @@
 //!
 //! Dropping a future or a socket never stops a server: rows went on appearing on both.
 
+use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::opening::NoSession;
 use crate::db::session::{Arg, Session, SessionId, Target};
 
 /// A connection for stopping others.

@@ -4,7 +4,7 @@ mod fold;
 mod list;
 
 use crate::db::pool::{Driver, Pool};
-use crate::db::shell;
+use crate::db::shell_quote;
 use crate::db::{Db, Dialect, Error, Pools, Result};
 use fold::fold_statements;
 use list::MIGRATIONS;
@@ -232,7 +232,7 @@ impl Db {
 
     fn refusal(&self, state: Schema) -> Error {
         let known = known();
-        let cure = format!("procession migrate --db {}", shell::word(&self.shown));
+        let cure = format!("procession migrate --db {}", shell_quote::word(&self.shown));
         Error::Settings(match state {
             Schema::Current => "the schema is current".to_owned(),
             Schema::Behind(0) => {

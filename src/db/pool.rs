@@ -7,8 +7,8 @@
 //! network swallows it, while the place in the pool stays taken.
 
 use crate::db::error;
-use crate::db::lent::{Lent, Loan};
 use crate::db::nodelay::without_delay;
+use crate::db::pooled_connection::{Lent, Loan};
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
 use sqlx::{ConnectOptions, Connection, Database, Executor as _};

@@ -1,14 +1,14 @@
-//! One connection to a data source. A second body may use it only once it is as new (`renew`,
+//! One connection to a data source. A second body may use it only once it is as new (`session_reset`,
 //! `session_lock`): after a body nobody knows what state it left behind.
 
+use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
-use crate::db::opening::NoSession;
-use crate::db::renew::MYSQL_TRANSACTION_PROBE;
 use crate::db::results::{Results, Rows};
+use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
+use crate::db::sqlite_write_lock::Patience;
 use crate::db::statement_counts::StatementCounts;
-use crate::db::turn::Patience;
 use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
 use secrecy::{ExposeSecret, SecretString};

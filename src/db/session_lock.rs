@@ -2,10 +2,10 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::renew::{MARIADB_ASKED, Renewal, mariadb_question};
 use crate::db::results::Rows;
 use crate::db::routine::{Routine, postgres_routines, routines_in};
 use crate::db::session::{Arg, Session};
+use crate::db::session_reset::{MARIADB_ASKED, Renewal, mariadb_question};
 
 /// What came of trying to take a session's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

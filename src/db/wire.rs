@@ -1,10 +1,10 @@
 //! The connection of each driver: how it is opened, and how a statement goes over it.
 
+use crate::db::connect_error::{Hope, NoSession};
 use crate::db::decode::{self, Format};
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::nodelay::without_delay;
-use crate::db::opening::{Hope, NoSession};
 use crate::db::results::{Column, Gives, Results};
 use crate::db::session::{Arg, Brake, Target};
 use crate::db::session_lock::shown_as;

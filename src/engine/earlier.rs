@@ -4,7 +4,7 @@ use crate::domain::batch::Batch;
 use crate::domain::check::Check;
 use crate::domain::job::JobDef;
 use crate::domain::outcome::Outputs;
-use crate::domain::verdict::{self, Earlier};
+use crate::domain::success_rules::{self, Earlier};
 use crate::store::{Db, queue};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
@@ -28,12 +28,12 @@ pub(super) async fn last_checks(
     }
     let mut tx = db.read().await?;
     let ended = queue::ended_well(&mut tx, &batch.values.group, &job.code).await?;
-    let earlier = verdict::before(&batch.values.batch_no, ended);
+    let earlier = success_rules::before(&batch.values.batch_no, ended);
     for (batch_no, row) in earlier.into_iter().take(LOOK_BACK) {
         for (_, text) in queue::outputs(&mut tx, &[row]).await? {
             let outputs: Outputs = serde_json::from_str(&text)
                 .with_context(|| format!("read the outputs of job {} in {batch_no}", job.code))?;
-            verdict::remember(&mut found, &names, &batch_no, &outputs);
+            success_rules::remember(&mut found, &names, &batch_no, &outputs);
         }
         if found.len() == names.len() {
             break;

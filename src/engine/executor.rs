@@ -22,8 +22,8 @@ use crate::domain::trigger::QUEUE_DISPATCHER;
 use crate::domain::xxl_run::{AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus};
 use crate::engine::clock::Clock;
 use crate::engine::node::host_name;
-use crate::engine::refused::{Knock, Refused, STRANGER};
-use crate::engine::standing;
+use crate::engine::pause;
+use crate::engine::rejected_access::{Knock, Refused, STRANGER};
 use crate::remote::admin::Admins;
 use crate::store::audit::Operator;
 use crate::store::xxl_run::{self, NewRun};
@@ -256,7 +256,7 @@ impl Executor {
         let run = xxl_run::find(tx, &run.app_name, key).await?.context("a run that was there")?;
         for batch in xxl_run::batches(tx, &run.batches.unwrap_or_default()).await? {
             if !batch.status.is_final() {
-                standing::stop_in(tx, batch.batch_id, (&self.by, why.words()), now).await?;
+                pause::stop_in(tx, batch.batch_id, (&self.by, why.words()), now).await?;
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
 use crate::domain::skew::{Skew, Verdict};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::meter::Meter;
+use crate::engine::metrics::Meter;
 use crate::engine::node::Node;
 use crate::engine::suspension::Suspension;
 use crate::store::node::{Said, Stay};

@@ -3,8 +3,8 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::outcome::{LargeValue, LargeValues, Outcome, OutputValue, Outputs, StoredValue};
+use crate::engine::db_retry::answered;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::patience::answered;
 use crate::engine::worker::{Given, Job, Report, Surroundings, What};
 use crate::store::{Tx, output_value};
 use anyhow::Result;

@@ -1,73 +1,73 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
 //! May name: domain, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
-//! `dispatcher` decides what goes next, `worker` does it, `acting` does what operators say, `node`
-//! and `heartbeat` say that we are alive, `serving` takes what nobody has, `executor` is one of XXL-JOB's,
-//! `admin` is the admin of others.
+//! `dispatcher` decides what starts next, `worker` runs it, `operator_actions` does what operators ask for, `node` and
+//! `heartbeat` keep the lease of this process, `acquire_batches` takes unowned batches. `executor` is an executor of an
+//! XXL-JOB admin, `admin` is the admin of other executors.
 
-pub mod acting;
+pub mod acquire_batches;
 mod active;
 pub mod admin;
-mod alarms;
-mod asking;
+mod attempt_record;
 pub mod backfill;
-mod changes;
-mod children;
-mod claiming;
+mod claim;
+mod claim_ack;
+mod claim_check;
 pub mod clock;
-mod committing;
-mod conditions;
+mod commit;
+pub mod create_batch;
+mod cross_batch_dependencies;
+mod db_retry;
+mod detect_orphans;
 pub mod dispatcher;
 mod earlier;
-mod ending;
+mod edge_conditions;
 pub mod executor;
-mod finishing;
-mod fleet;
-mod gate;
-pub mod generating;
+mod fan_out;
+pub mod health;
 mod heartbeat;
 pub mod hints;
-mod hosting;
 mod large_values;
-mod late;
-mod leaving;
-mod lists;
-mod measuring;
-pub mod meter;
+mod late_results;
+mod lateness_alerts;
+mod launch;
+mod long_running_alerts;
+pub mod metrics;
 mod node;
-pub mod opening;
-mod orphans;
+mod node_metrics;
+mod node_registry;
+pub mod open_batch;
+pub mod operator_actions;
 pub mod outbox;
-mod outside;
-mod patience;
-mod picking;
-mod recording;
-mod refused;
-mod renewing;
+pub mod pause;
+mod progress_events;
+mod reap_orphans;
+mod refresh_definition;
+mod rejected_access;
+mod remote_attempts;
 pub mod retention;
-pub mod seal;
+mod run_loop;
 pub mod secret;
-pub mod serving;
-pub mod standing;
-mod starting;
+pub mod secret_encryption;
+mod settle_attempt;
+mod shutdown;
+mod start_gate;
 mod stopping;
+mod sub_batches;
 mod suspension;
-mod telling;
 pub mod traces;
 pub mod trigger;
-mod turning;
-pub mod vitals;
-mod watching;
 mod worker;
+mod writes;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 
-pub use crate::domain::place::{Role, Roles};
+pub use crate::domain::node_placement::{Role, Roles};
+pub use cross_batch_dependencies::read as outside;
 pub use node::Node;
 pub use node::host_name;
-pub use outside::read as outside;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

@@ -7,14 +7,14 @@ mod carrying;
 mod nodes;
 mod turning;
 
-use crate::domain::delivery::{self, Snooze};
 use crate::domain::id::NodeId;
-use crate::domain::letter::Letter;
+use crate::domain::notification::Letter;
+use crate::domain::outbox_schedule::{self, Snooze};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::heartbeat::Heart;
-use crate::engine::meter::Meter;
+use crate::engine::metrics::Meter;
 use crate::notify::{Carriers, Templates};
 use crate::store::outbox::{self, Claimed, Mark, Waiting};
 use crate::store::{self, Db, Tx};
@@ -231,7 +231,7 @@ impl Sender {
         if room == 0 {
             return Ok(Taken::default());
         }
-        let day = delivery::last_digest(now, self.options.digest_at, self.options.zone);
+        let day = outbox_schedule::last_digest(now, self.options.digest_at, self.options.zone);
         let mut tx = self.db.read().await?;
         let next = outbox::next_due(&mut tx).await?;
         let waits = outbox::waits_for_digest(&mut tx).await?;
@@ -327,7 +327,7 @@ struct Taken {
 
 async fn put_together(tx: &mut Tx, waiting: &Waiting, now: Millis) -> Result<()> {
     let letters: Vec<&Letter> = waiting.letters.iter().map(|mail| &mail.letter).collect();
-    outbox::put_together(tx, waiting, &delivery::digest(&letters), now).await
+    outbox::put_together(tx, waiting, &outbox_schedule::digest(&letters), now).await
 }
 
 async fn write(db: &Db, me: &NodeId, marks: &[(i64, Mark)], now: Millis) -> Result<()> {

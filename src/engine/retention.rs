@@ -20,7 +20,7 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::heartbeat::Heart;
-use crate::engine::meter::Meter;
+use crate::engine::metrics::Meter;
 use crate::store::audit::Operator;
 use crate::store::lock::{self, RETENTION_LOCK};
 use crate::store::retention::Aged;

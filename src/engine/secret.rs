@@ -1,12 +1,12 @@
 //! Fetches secrets where the definition says they are, or from the sealed ones, just before a body.
 
 use crate::domain::access_rules::{ForbiddenUse, SharedResource};
-use crate::domain::declare::{SecretFrom, SecretSource};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::secret::SHORTEST;
-use crate::engine::patience::answered;
-use crate::engine::seal::Key;
+use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::engine::db_retry::answered;
+use crate::engine::secret_encryption::Key;
 use crate::handler::StopReason;
 use crate::store::secret::SealedSecret;
 use crate::store::{self, Db};

@@ -9,8 +9,8 @@ use crate::domain::readiness::Released;
 use crate::domain::settlement::Retries;
 use crate::domain::time::Millis;
 use crate::engine::active::Active;
-use crate::engine::changes::{Changes, JobNotices};
 use crate::engine::worker::tell;
+use crate::engine::writes::{Changes, JobNotices};
 use crate::handler::StopReason;
 
 /// The failure at which a batch has stopped.

@@ -16,18 +16,18 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::admin::{Admin, OfTry};
-use crate::engine::asking::{Asker, RowClaim};
-use crate::engine::children::{Ask, Children};
-use crate::engine::claiming::Claimed;
+use crate::engine::attempt_record::{Recording, refuse_marked};
+use crate::engine::claim_ack::Claimed;
+use crate::engine::claim_check::{Asker, RowClaim};
 use crate::engine::clock::Clock;
+use crate::engine::db_retry::answered;
 use crate::engine::earlier::last_checks;
-use crate::engine::ending::stopped_before;
-use crate::engine::gate::Gate;
 use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::large_values;
-use crate::engine::patience::answered;
-use crate::engine::recording::{Recording, refuse_marked};
 use crate::engine::secret;
+use crate::engine::settle_attempt::stopped_before;
+use crate::engine::start_gate::Gate;
+use crate::engine::sub_batches::{Ask, Children};
 use crate::engine::traces::traceparent;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Context, StopReason, Task, checks};
@@ -119,7 +119,7 @@ pub(super) struct Surroundings {
     /// Counts the renewals of this process's lease.
     pub(super) pulse: watch::Receiver<u64>,
     /// Second connections to data sources.
-    pub(super) watchers: Arc<handler::watch::Watchers>,
+    pub(super) watchers: Arc<handler::liveness_probe::Watchers>,
     /// Sessions on them that wait for a body.
     pub(super) sessions: Arc<handler::sessions::Sessions>,
     /// How that lease stands.

@@ -10,7 +10,7 @@ use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::params::BoundParam;
 use crate::domain::queue::QueueStatus;
 use crate::domain::secret::Value;
-use crate::handler::target::end_of;
+use crate::handler::run_on_source::end_of;
 use crate::handler::{BatchEnd, Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;

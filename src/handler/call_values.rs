@@ -8,8 +8,8 @@ use crate::domain::outcome::{End, Outcome, OutputValue, Outputs};
 use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::handler::bind;
+use crate::handler::run_on_source::Fault;
 use crate::handler::signature::Slot;
-use crate::handler::target::Fault;
 use std::collections::BTreeMap;
 
 /// Values by the names of their parameters.

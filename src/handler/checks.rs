@@ -16,10 +16,10 @@ use crate::domain::params::BoundParam;
 use crate::domain::secret::Value;
 use crate::domain::source::Source;
 use crate::domain::sql_text::SqlText;
+use crate::domain::success_rules::{self, Basis};
 use crate::domain::value::ValueType;
-use crate::domain::verdict::{self, Basis};
-use crate::handler::ladder::{Ended, Ladder};
-use crate::handler::target::{Fault, end_of, target};
+use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::run_on_source::{Fault, end_of, target};
 use crate::handler::{Context, StopReason, Task, address, bind, sql};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ enum Trouble {
 pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome {
     let job = &task.job;
     let has_any = !job.success.is_empty() || !job.checks.is_empty();
-    if !has_any || !verdict::is_judged(&job.success, &outcome) {
+    if !has_any || !success_rules::is_judged(&job.success, &outcome) {
         return outcome;
     }
     let mut findings = rules(task, ctx, &mut outcome);
@@ -45,13 +45,13 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
         if !job.checks.is_empty() {
             ctx.log.line(Stream::System, "its checks are not run, because it is no success");
         }
-        return verdict::graded(outcome, &findings);
+        return success_rules::graded(outcome, &findings);
     }
     let params = params(task, &outcome.outputs);
     for check in &job.checks {
         let finding = match look(task, ctx, check, &params).await {
             Ok(finding) => finding,
-            Err(Trouble::Said(why)) => verdict::unanswered(check, &why),
+            Err(Trouble::Said(why)) => success_rules::unanswered(check, &why),
             Err(Trouble::Stopped(reason, said)) => {
                 outcome.end = end_of(reason);
                 outcome.message = Some(format!("check '{}': {said}", check.name));
@@ -62,7 +62,7 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
         outcome.outputs.checks.insert(check.name.clone(), finding.clone());
         findings.push((check.name.clone(), finding));
     }
-    verdict::graded(outcome, &findings)
+    success_rules::graded(outcome, &findings)
 }
 
 /// What the rules found. Those of a recorded body were asked before its commit, and what they found
@@ -72,7 +72,7 @@ fn rules(task: &Task, ctx: &Context, outcome: &mut Outcome) -> Vec<(String, Find
     if !before.is_empty() {
         return before.clone().into_iter().collect();
     }
-    let findings = verdict::judge(&task.job.success, &outcome.outputs);
+    let findings = success_rules::judge(&task.job.success, &outcome.outputs);
     findings.iter().for_each(|(_, finding)| tell(ctx, finding));
     outcome.outputs.rules = findings.iter().cloned().collect();
     findings
@@ -85,7 +85,7 @@ pub(crate) fn ruled(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
         return outcome;
     }
     let findings = rules(task, ctx, &mut outcome);
-    verdict::graded(outcome, &findings)
+    success_rules::graded(outcome, &findings)
 }
 
 fn tell(ctx: &Context, finding: &Finding) {
@@ -138,7 +138,7 @@ async fn look(
         Expect::ZeroRows | Expect::Between { .. } | Expect::Drift { .. } => None,
     };
     let basis = Basis { other: other.as_ref(), last: task.last_checks.get(&check.name) };
-    Ok(verdict::compare(check, &found, basis))
+    Ok(success_rules::compare(check, &found, basis))
 }
 
 /// The source of that name, or the job's own.

@@ -5,7 +5,7 @@ use crate::db::dialect::Dialect;
 use crate::db::results::Results;
 use crate::db::routine::{Mode, Routine};
 use crate::db::session::Session;
-use crate::handler::target::Fault;
+use crate::handler::run_on_source::Fault;
 
 /// Whether a routine may return a cursor, as far as its parameters tell: it has to be called in a
 /// transaction then, with which a cursor ends. What a function without OUT parameters returns is not

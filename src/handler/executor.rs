@@ -10,7 +10,7 @@ use crate::domain::outcome::{End, Outcome};
 use crate::domain::params::BoundParam;
 use crate::domain::secret::Value;
 use crate::handler::remote::{RemoteBody, RemoteCall};
-use crate::handler::target::end_of;
+use crate::handler::run_on_source::end_of;
 use crate::handler::{Context, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};

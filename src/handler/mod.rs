@@ -4,51 +4,51 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
-mod alone;
-mod away;
 mod batch;
 mod bind;
-mod book;
 mod call_values;
 pub mod checks;
 mod child;
 mod cursors;
-mod dir;
-mod earlier;
-mod ending;
+mod earlier_attempts;
 mod executor;
-mod family;
 mod http;
 mod http_answer;
-#[cfg(target_os = "linux")]
-pub mod keeper;
-mod kept;
-mod ladder;
-pub mod leash;
+mod kill_escalation;
 mod ledger;
+mod ledger_table;
 mod lines;
-mod link;
+pub mod liveness_probe;
 pub mod log;
 mod noop;
-mod once;
 mod orphan;
 mod packet_limit;
 pub mod preflight;
 mod proc;
+mod process_tree;
 pub mod remote;
 mod routine_lookup;
+pub(crate) mod run_on_source;
 mod script;
 mod script_account;
+mod script_exit;
 mod script_outputs;
+mod script_supervised;
+#[cfg(target_os = "linux")]
+pub mod script_supervisor;
+mod script_unsupervised;
+mod script_workdir;
 mod sensor;
 pub mod sessions;
 mod signature;
 pub mod source;
+mod source_connection;
 mod sql;
 mod stop_trial;
 mod stopwatch;
-pub(crate) mod target;
-pub mod watch;
+pub mod supervisor_protocol;
+mod transactional_body;
+mod wait_for_source;
 
 use crate::db;
 use crate::db::sqlite_file::ProtectedFiles;
@@ -62,8 +62,8 @@ use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
 use crate::domain::script_isolation::ScriptUsers;
 use crate::domain::source::Source;
+use crate::domain::success_rules::Earlier;
 use crate::domain::time::Millis;
-use crate::domain::verdict::Earlier;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
@@ -276,7 +276,7 @@ pub struct Context {
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.
     pub pulse: tokio::sync::watch::Receiver<u64>,
     /// Second connections, over which bodies are looked after.
-    pub watchers: std::sync::Arc<watch::Watchers>,
+    pub watchers: std::sync::Arc<liveness_probe::Watchers>,
     /// Sessions that wait for a body.
     pub sessions: std::sync::Arc<sessions::Sessions>,
     /// Settings.

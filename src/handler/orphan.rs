@@ -3,13 +3,15 @@
 //! The server still holds the session lock of the row for as long as that lives, and tells who holds
 //! it; so it is found by the lock, on whichever host its worker was.
 
-use crate::db::holder::Holder;
+use crate::db::lock_holder::Holder;
 use crate::db::session::{Session, Target};
 use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::source::Source;
-use crate::handler::away::{Away, Trouble, Whose};
-use crate::handler::ladder::Ladder;
-use crate::handler::{Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED, ledger, link, target};
+use crate::handler::kill_escalation::Ladder;
+use crate::handler::wait_for_source::{Away, Trouble, Whose};
+use crate::handler::{
+    Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED, ledger, run_on_source, source_connection,
+};
 use std::time::Duration;
 
 /// Who may hold the lock one after the other before we give up: the orphan, and perhaps a try that
@@ -44,7 +46,7 @@ async fn climb(task: &Task, ctx: &Context) -> Outcome {
     let Some(source) = &task.source else {
         return Outcome::ended(End::Unknown, format!("{NOTHING_RUNS}: it names no data source"));
     };
-    let (target, at) = match target::target(source, task, &ctx.options) {
+    let (target, at) = match run_on_source::target(source, task, &ctx.options) {
         Ok(found) => found,
         Err(said) => return unconfirmed(&said),
     };
@@ -106,7 +108,7 @@ async fn holder(
 ) -> Result<(Session, Option<Holder>), Outcome> {
     let mut away = Away::new(task, ctx, (&source.name, at), Whose::Cleaner);
     loop {
-        let trouble = match link::connect(ctx, &source.name, (target, at)).await {
+        let trouble = match source_connection::connect(ctx, &source.name, (target, at)).await {
             Ok(mut session) => match session.lock_holder(&task.lock_name).await {
                 Ok(holder) => {
                     away.is_over().await;

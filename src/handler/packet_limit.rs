@@ -6,7 +6,7 @@ use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::domain::outcome::{End, Outcome};
 use crate::domain::params::BoundParam;
-use crate::handler::target::Fault;
+use crate::handler::run_on_source::Fault;
 
 /// Beyond so many bytes the server is asked how much it takes: the least that any takes by default.
 const ASK_FROM: usize = 4 << 20;

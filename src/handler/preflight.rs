@@ -4,19 +4,19 @@
 //! Each source is asked for all its jobs at once. What the catalogue's one answer does not settle is looked up as
 //! the job itself would, so that nothing is refused that a run would find.
 
+use crate::db::connect_error::Hope;
 use crate::db::dialect::Dialect;
 use crate::db::fault::{Kind, SessionError};
 use crate::db::ledger::Ledger;
-use crate::db::opening::Hope;
 use crate::db::routine::{Mode, Routine};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
 use crate::db::user_grants::quote_user;
 use crate::domain::dependency::JobDependency;
+use crate::domain::did_you_mean::nearest;
 use crate::domain::job::{JobDef, Param, ParamType};
 use crate::domain::mysql_grants::{MysqlGrants, RoutineKind};
-use crate::domain::near::nearest;
 use crate::domain::params::BoundParam;
 use crate::domain::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
@@ -28,10 +28,10 @@ use crate::domain::statement::{bind_names, split, unfit};
 use crate::domain::tx_class::TxClass;
 use crate::handler::bind;
 use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::run_on_source::reach;
 use crate::handler::signature::{Name, arrange, choose, parse_name, refuse_gap};
 use crate::handler::source::{Password, place};
 use crate::handler::stop_trial::grant_for_definers;
-use crate::handler::target::reach;
 use crate::handler::{Options, address};
 use futures_util::future::join_all;
 use std::time::Duration;

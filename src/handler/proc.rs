@@ -7,7 +7,7 @@
 //! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. And MySQL's warnings of a
 //! CALL are written to the log but do not change its end.
 
-use crate::db::called::CallVariable;
+use crate::db::call_result::CallVariable;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{Mode, Routine};
@@ -25,10 +25,10 @@ use crate::handler::cursors::{fetch_cursors, may_return_cursors};
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
 use crate::handler::routine_lookup::{LookupError, find_routine};
+use crate::handler::run_on_source::{self, Body, Fault};
 use crate::handler::signature::{Name, Slot, arrange, choose, parse_name, refuse_gap};
 use crate::handler::sql::{self, say_warnings, undo_open_transaction};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,7 +54,7 @@ impl WorkerHandler for Proc {
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         let call = Call { task, ctx, log: &ctx.log, found: Mutex::default() };
-        Box::pin(async move { target::run(task, ctx, &call).await })
+        Box::pin(async move { run_on_source::run(task, ctx, &call).await })
     }
 
     fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {

@@ -8,13 +8,13 @@
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
-use crate::handler::alone::Alone;
 use crate::handler::child::{self, Pipes, Plan, Reader};
-use crate::handler::dir::Dir;
-use crate::handler::earlier;
-use crate::handler::ending::Ending;
-use crate::handler::kept::{self, Kept, NoStart};
-use crate::handler::target::end_of;
+use crate::handler::earlier_attempts;
+use crate::handler::run_on_source::end_of;
+use crate::handler::script_exit::Ending;
+use crate::handler::script_supervised::{self, Kept, NoStart};
+use crate::handler::script_unsupervised::Alone;
+use crate::handler::script_workdir::Dir;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 use nix::sys::signal::Signal;
@@ -54,7 +54,7 @@ impl WorkerHandler for Script {
     }
 
     fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(earlier::end_left(task, ctx))
+        Box::pin(earlier_attempts::end_left(task, ctx))
     }
 }
 
@@ -107,7 +107,7 @@ fn said_of(reason: StopReason) -> &'static str {
 
 /// Ends an earlier start, which may take long, and asks for the claim behind it.
 async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
-    earlier::end(task, ctx).await?;
+    earlier_attempts::end(task, ctx).await?;
     ctx.claimed().await
 }
 
@@ -126,8 +126,8 @@ impl Runner {
                     return Err(NoStart::Failed(format!("{why}; {UNSUPERVISED}")));
                 }
                 Err(NoStart::Unfit(why)) => {
-                    kept::complain(&why);
-                    ctx.log.line(Stream::System, kept::without(&why));
+                    script_supervised::complain(&why);
+                    ctx.log.line(Stream::System, script_supervised::without(&why));
                 }
                 Err(other) => return Err(other),
             }

@@ -3,8 +3,8 @@
 //! Between two questions it holds no connection and no slot. Its session may only read, so a second
 //! start after a crash does no harm. A database that is away is an answer like another: not yet.
 
+use crate::db::connect_error::Hope;
 use crate::db::fault::{DatabaseError, SessionError};
-use crate::db::opening::Hope;
 use crate::db::results::Results;
 use crate::db::session::{Session, Target};
 use crate::domain::body::Sensor;
@@ -12,10 +12,10 @@ use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
-use crate::handler::ladder::{Ended, Ladder};
+use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::run_on_source::{self, Fault, end_of};
 use crate::handler::sql::Run;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::target::{self, Fault, end_of};
 use crate::handler::{Context, StopReason, Task, WorkerHandler, address, bind};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
@@ -63,7 +63,7 @@ enum Asked {
 
 async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let source = task.source.as_ref().ok_or("the job names no data source")?;
-    let at = target::target(source, task, &ctx.options)?;
+    let at = run_on_source::target(source, task, &ctx.options)?;
     ctx.claimed().await?;
     let poll = task.job.sensor.as_ref().map_or(Sensor::POLL_SEC, |s| s.poll_sec);
     let pause = Duration::from_secs(poll.into());
@@ -136,7 +136,7 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked
             session.close().await;
             Asked::NotYet(format!("the database cannot answer now: {error}"))
         }
-        ended => Asked::Over(target::settle(ended, session, &ladder, task).await),
+        ended => Asked::Over(run_on_source::settle(ended, session, &ladder, task).await),
     }
 }
 

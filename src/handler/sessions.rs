@@ -5,9 +5,9 @@
 //! whatever ended otherwise than well closes its session, as does a server that cannot be asked to make
 //! one as new.
 
-use crate::db::renew::Renewal;
 use crate::db::session::{Session, Target};
-use crate::db::turn::Turns;
+use crate::db::session_reset::Renewal;
+use crate::db::sqlite_write_lock::Turns;
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,8 +12,8 @@ use crate::db::user_grants::quote_user;
 use crate::domain::source::{DialectName, Source};
 use crate::domain::transport::Transport;
 use crate::handler::bind::dialect_name;
+use crate::handler::run_on_source::reach;
 use crate::handler::stop_trial::try_stop;
-use crate::handler::target::reach;
 use crate::handler::{Options, address};
 
 /// Where a source is, for people.

@@ -12,8 +12,8 @@ use crate::domain::statement::{
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
+use crate::handler::run_on_source::{self, Body, Fault};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::target::{self, Body, Fault};
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 
@@ -36,7 +36,7 @@ impl WorkerHandler for Sql {
     }
 
     fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { target::run(task, ctx, &SqlBody { task, ctx }).await })
+        Box::pin(async move { run_on_source::run(task, ctx, &SqlBody { task, ctx }).await })
     }
 
     fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {

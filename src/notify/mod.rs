@@ -25,7 +25,7 @@ pub use options::{Options, SmtpOptions, Tls};
 pub use template::{BadTemplate, Rendered, Templates};
 
 use crate::domain::lang::Lang;
-use crate::domain::letter::Letter;
+use crate::domain::notification::Letter;
 use crate::domain::time::Millis;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Letters that never were, for trying templates before a true one comes.
 
 use crate::domain::event::Event;
-use crate::domain::letter::{Both, Letter};
+use crate::domain::notification::{Both, Letter};
 
 /// A letter with a value in every field.
 pub(super) fn full(event: Event) -> Letter {

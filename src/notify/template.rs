@@ -5,7 +5,7 @@
 
 use crate::domain::event::Event;
 use crate::domain::lang::Lang;
-use crate::domain::letter::{self, Letter};
+use crate::domain::notification::{self, Letter};
 use crate::domain::time::Millis;
 use crate::notify::sample;
 use crate::notify::template_fields::{FIELDS, TOPIC, values};
@@ -114,8 +114,8 @@ impl Templates {
         // Filters and the keywords of robots go by it, whatever a team's own file says.
         let subject = match subject.trim() {
             "" => letter.subject_line(lang),
-            said if said.starts_with(letter::SUBJECT_PREFIX) => letter::one_line(said),
-            said => letter::one_line(&format!("{} {said}", letter::SUBJECT_PREFIX)),
+            said if said.starts_with(notification::SUBJECT_PREFIX) => notification::one_line(said),
+            said => notification::one_line(&format!("{} {said}", notification::SUBJECT_PREFIX)),
         };
         Rendered { subject, text, html, warning }
     }

@@ -1,7 +1,7 @@
 //! Templates, those built in and those of a team.
 
 use super::*;
-use crate::domain::letter::Both;
+use crate::domain::notification::Both;
 use std::fs;
 
 const AT: Millis = Millis(1_722_448_800_000);

@@ -1,6 +1,6 @@
 //! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
 
-use crate::db::together::Statement;
+use crate::db::single_round_trip::Statement;
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::lateness::Again;

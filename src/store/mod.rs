@@ -56,7 +56,7 @@ pub mod within;
 pub mod xxl_admin;
 pub mod xxl_run;
 
-pub use crate::db::together::{Statement, Together};
+pub use crate::db::single_round_trip::{Statement, Together};
 pub use crate::db::{Counts, Db, Dialect, Tx};
 
 use crate::db::{self, Value};

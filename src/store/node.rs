@@ -2,7 +2,7 @@
 
 use crate::db::Row;
 use crate::domain::id::NodeId;
-use crate::domain::place::{Role, Roles};
+use crate::domain::node_placement::{Role, Roles};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

@@ -17,8 +17,8 @@ pub use sending::{
 use crate::domain::event::When;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::lang::Lang;
-use crate::domain::letter::Letter;
 use crate::domain::notice::{Addressee, Notice};
+use crate::domain::notification::Letter;
 use crate::domain::text::clip;
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -173,13 +173,13 @@ pub async fn told_of_failure(
 /// known here, says what its columns say: it must not keep the others from going out.
 fn letter_of(row: &crate::db::Row) -> Result<Letter> {
     use crate::domain::event::Event;
-    use crate::domain::letter::Both;
+    use crate::domain::notification::Both;
     let text = row.opt_text("letter")?;
     if let Some(letter) = text.and_then(|text| serde_json::from_str(&text).ok()) {
         return Ok(letter);
     }
     let subject = row.text("subject")?;
-    let subject = subject.trim_start_matches(crate::domain::letter::SUBJECT_PREFIX).trim();
+    let subject = subject.trim_start_matches(crate::domain::notification::SUBJECT_PREFIX).trim();
     let event = Event::parse(&row.text("type")?).unwrap_or(Event::Test);
     Ok(Letter::new(event, Both::same(subject), Both::same(row.text("body")?)))
 }

@@ -4,7 +4,7 @@ mod settling;
 
 pub use settling::{Settled, settle, settle_all, settled_alike};
 
-use crate::db::together::Statement;
+use crate::db::single_round_trip::Statement;
 use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, Taken};

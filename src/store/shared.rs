@@ -1,10 +1,10 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
 use crate::db::Value;
-use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::job::Shared;
 use crate::domain::pool::Pool;
+use crate::domain::shared_definitions::{Owner, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
 use crate::store::{Tx, secret};

@@ -1,9 +1,9 @@
 //! What an operator's action changes, to the row.
 
 use crate::domain::action::Change;
+use crate::domain::action_plan::Cause;
 use crate::domain::queue::{QueueStatus, RunMode};
-use crate::domain::steps::Cause;
-use crate::engine::acting::Line;
+use crate::engine::operator_actions::Line;
 use schemars::JsonSchema;
 use serde::Serialize;
 

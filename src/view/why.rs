@@ -6,7 +6,7 @@ use crate::domain::dag::Dag;
 use crate::domain::deferral;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::lang::Lang;
-use crate::domain::place::{Bodies, Role, Site, runs_own};
+use crate::domain::node_placement::{Bodies, Role, Site, runs_own};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::slots::Resource;
 use crate::domain::time::Millis;

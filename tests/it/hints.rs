@@ -8,7 +8,7 @@ use procession::db::hint::{Ear, Heard, Reach};
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::engine::generating::open_for_anyone;
+use procession::engine::create_batch::open_for_anyone;
 use procession::engine::hints::{Hints, Woken};
 use procession::store::hint::{self, Topic};
 use std::sync::Arc;

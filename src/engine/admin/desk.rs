@@ -13,7 +13,7 @@ use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::batching::Batcher;
 use crate::engine::clock::Clock;
-use crate::engine::refused::{self, Knock};
+use crate::engine::rejected_access::{self, Knock};
 use crate::store::audit::Operator;
 use crate::store::executor_registry::There;
 use crate::store::executor_run::Told;
@@ -127,7 +127,7 @@ pub struct Desk {
     own_ports: Vec<u16>,
     batcher: Arc<Batcher>,
     known: Mutex<Option<(Uptime, Tokens)>>,
-    refused: refused::Refused,
+    refused: rejected_access::Refused,
 }
 
 /// The groups of each token, by its digest.
@@ -137,7 +137,7 @@ impl Desk {
     /// On this database; executors may also say that they are in these networks.
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
-        let refused = refused::Refused::new(db.clone(), clock.clone());
+        let refused = rejected_access::Refused::new(db.clone(), clock.clone());
         let own_ports = Vec::new();
         Self { db, clock, networks, own_ports, batcher, known: Mutex::default(), refused }
     }
@@ -180,7 +180,7 @@ impl Desk {
             let names: Vec<&str> = pass.apps.iter().map(AppName::as_str).collect();
             format!("executor {}", names.join(" ")).chars().take(200).collect()
         });
-        let actor = names.unwrap_or_else(|| refused::STRANGER.to_owned());
+        let actor = names.unwrap_or_else(|| rejected_access::STRANGER.to_owned());
         let by = Operator { actor, host: peer.to_canonical().to_string() };
         let detail = json!({ "said": refused.to_string() });
         self.refused.note(refused.word(), Knock { by, detail }).await;

@@ -3,7 +3,7 @@
 
 use crate::domain::executor::token::{BadToken, fit};
 use crate::domain::xxl_run::AppName;
-use crate::engine::seal::{Key, SealError};
+use crate::engine::secret_encryption::{Key, SealError};
 use crate::store::executor_group::KeptToken;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -11,7 +11,7 @@ use crate::domain::opening::plan_opening;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::opening::Refused;
+use crate::engine::open_batch::Refused;
 use crate::store::backfill::Standing;
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};

@@ -5,8 +5,8 @@ use crate::domain::batch::{AskedOrder, BatchError};
 use crate::domain::opening::plan_opening;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::{RunResult, XxlRun, moment};
-use crate::engine::generating::open_in;
-use crate::engine::opening::Refused;
+use crate::engine::create_batch::open_in;
+use crate::engine::open_batch::Refused;
 use crate::store::{self, job, xxl_run};
 use anyhow::{Context as _, Result};
 

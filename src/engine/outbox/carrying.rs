@@ -1,8 +1,8 @@
 //! One letter on its way: completed, drawn, carried, judged.
 
 use super::Sender;
-use crate::domain::delivery;
-use crate::domain::letter::{Letter, Topic};
+use crate::domain::notification::{Letter, Topic};
+use crate::domain::outbox_schedule;
 use crate::domain::time::{Millis, span_words};
 use crate::notify::{Message, NotSent};
 use crate::store;
@@ -58,8 +58,12 @@ impl Sender {
             Err(NotSent::NotConfigured(why)) => Mark::Wait(now.plus(NOT_CONFIGURED_MS), why),
             Err(NotSent::Later(why)) => {
                 let at = self.clock.now().max(now);
-                let next =
-                    delivery::next_try(mail.failed + 1, mail.written, at, self.options.give_up_ms);
+                let next = outbox_schedule::next_try(
+                    mail.failed + 1,
+                    mail.written,
+                    at,
+                    self.options.give_up_ms,
+                );
                 match next {
                     Some(next) => Mark::Again(next, why),
                     None => {

@@ -14,9 +14,9 @@ pub use refused::NotDone;
 pub(crate) use writing::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
+use crate::domain::did_you_mean::nearest;
 use crate::domain::firing::FiringStatus;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
-use crate::domain::near::nearest;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};

@@ -12,7 +12,7 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::heartbeat::Heart;
 use crate::engine::hints::Hints;
-use crate::engine::meter::{Meter, PLANNER};
+use crate::engine::metrics::{Meter, PLANNER};
 use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;

@@ -16,7 +16,7 @@ pub mod planner;
 pub mod pools;
 mod telling;
 
-use crate::domain::place::Role;
+use crate::domain::node_placement::Role;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
 use crate::engine::trigger::firer::Firer;

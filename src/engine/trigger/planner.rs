@@ -10,7 +10,7 @@ use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
-use crate::engine::meter::Meter;
+use crate::engine::metrics::Meter;
 use crate::engine::trigger::{follow, telling};
 use crate::store::epoch::{self, Epoch};
 use crate::store::following;

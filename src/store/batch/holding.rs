@@ -1,7 +1,7 @@
 //! Batches are held while something of theirs is written, and revised by whoever changes them from outside.
 
 use crate::db::Dialect;
-use crate::db::together::Statement;
+use crate::db::single_round_trip::Statement;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;

@@ -2,10 +2,10 @@
 
 use super::letter_of;
 use crate::db::{Row, Value};
-use crate::domain::delivery::MailStatus;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job_key::JobFilter;
-use crate::domain::letter::Letter;
+use crate::domain::notification::Letter;
+use crate::domain::outbox_schedule::MailStatus;
 use crate::domain::time::Millis;
 use crate::store::seen::Told;
 use crate::store::{Tx, job_condition};

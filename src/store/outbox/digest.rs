@@ -5,7 +5,7 @@ use super::{BODY_MAX, COLUMNS as NEW};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
-use crate::domain::letter::Letter;
+use crate::domain::notification::Letter;
 use crate::domain::text::clip;
 use crate::domain::time::Millis;
 use crate::store::Tx;

@@ -5,7 +5,7 @@ use crate::db::{Row, Value};
 use crate::domain::event::Event;
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::lang::Lang;
-use crate::domain::letter::Letter;
+use crate::domain::notification::Letter;
 use crate::domain::time::Millis;
 use crate::store::{Tx, log};
 use anyhow::{Context as _, Result};

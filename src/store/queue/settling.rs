@@ -1,7 +1,7 @@
 //! How the ends of tries are written into `job_queue`.
 
 use crate::db::Value;
-use crate::db::together::Statement;
+use crate::db::single_round_trip::Statement;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::outcome::LargeValues;
 use crate::domain::queue::QueueStatus;

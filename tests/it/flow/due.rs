@@ -7,9 +7,9 @@ use procession::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin};
 use procession::domain::id::{BatchId, CalendarCode, JobCode};
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
-use procession::engine::acting::{self, Command};
 use procession::engine::dispatcher::QueueDispatcher;
-use procession::engine::standing;
+use procession::engine::operator_actions::{self, Command};
+use procession::engine::pause;
 use procession::store;
 use procession::store::audit::Operator;
 use procession::store::batch::Going;
@@ -141,7 +141,7 @@ jobs: { A: {}, B: { schedule_time: '02:00' }, C: { depends_on: [B] } }
     let mut process = bench.process().await;
     let id = opened(&mut process, yaml, "1").await;
     let now = bench.clock.now();
-    standing::set_going(&bench.db, id, Going::Paused, (&li(), "rates"), now).await.expect("pause");
+    pause::set_going(&bench.db, id, Going::Paused, (&li(), "rates"), now).await.expect("pause");
     process.look().await.expect("look");
     act(&bench, id, Action::Skip, "C").await;
     process.look().await.expect("look");
@@ -173,7 +173,7 @@ jobs:
     // Before it is due, and the process dies: whoever takes it over tells.
     bench.clock.advance(20 * MINUTE);
     act(&bench, id, rerun, "A").await;
-    standing::set_going(&bench.db, id, Going::Paused, (&li(), "x"), bench.clock.now())
+    pause::set_going(&bench.db, id, Going::Paused, (&li(), "x"), bench.clock.now())
         .await
         .expect("pause");
     bench.clock.advance(20 * MINUTE);
@@ -186,7 +186,7 @@ jobs:
     let mut process = taken_over(&bench, id).await;
     quiet(&mut process).await;
     assert_eq!(told(&bench, "late_finish").await, 2, "the batch as well");
-    standing::set_going(&bench.db, id, Going::On, (&li(), "x"), bench.clock.now())
+    pause::set_going(&bench.db, id, Going::On, (&li(), "x"), bench.clock.now())
         .await
         .expect("go on");
     process.look().await.expect("look");
@@ -237,8 +237,8 @@ async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) {
     let command =
         Command { batch, action, jobs: &jobs, latest: None, by: &by, reason: "month is open" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await.expect("look ahead");
-    acting::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look ahead");
+    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 async fn a_hold_is_told_once_after_its_time(bench: Bench) {

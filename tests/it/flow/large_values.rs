@@ -6,13 +6,13 @@ use procession::domain::action::Action;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
+use procession::domain::node_placement::Role;
 use procession::domain::outcome::OutputValue;
-use procession::domain::place::Role;
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
 use procession::domain::tx_class::TxClass;
 use procession::domain::value::ValueType;
-use procession::engine::acting::{self, Command};
+use procession::engine::operator_actions::{self, Command};
 use procession::store;
 use procession::store::audit::Operator;
 
@@ -74,8 +74,8 @@ async fn rerun(bench: &Bench, id: BatchId, job: &str) {
     let command =
         Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "again" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await.expect("look");
-    acting::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
+    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 async fn stored_rows(bench: &Bench) -> i64 {

@@ -11,8 +11,8 @@ use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
 use procession::domain::tx_class::TxClass;
-use procession::engine::acting::{self, Command};
 use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::operator_actions::{self, Command};
 use procession::store;
 use procession::store::audit::Operator;
 use std::time::Duration;
@@ -74,8 +74,8 @@ async fn rerun(bench: &Bench, id: BatchId, job: &str, unknown: UnknownJobs) {
     let command =
         Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "again" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await.expect("look");
-    acting::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
+    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 /// `A1 B1`: how often each job took effect.

@@ -11,9 +11,9 @@ use procession::domain::queue::RunMode;
 use procession::domain::refusal::Refusals;
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
-use procession::engine::acting::{self, Acted, Command, Moved};
 use procession::engine::dispatcher::QueueDispatcher;
-use procession::engine::standing;
+use procession::engine::operator_actions::{self, Acted, Command, Moved};
+use procession::engine::pause;
 use procession::store;
 use procession::store::audit::Operator;
 use procession::store::batch::Going;
@@ -36,8 +36,8 @@ async fn try_act(
     let (jobs, by) = (codes(jobs), li());
     let command = Command { batch, action, jobs: &jobs, latest, by: &by, reason: "月末 rates" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await?;
-    acting::act(&bench.db, &command, &ahead.lines, now).await
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await?;
+    operator_actions::act(&bench.db, &command, &ahead.lines, now).await
 }
 
 /// Does it and gives the list: `A FAILED>FORCED B UPSTREAM_FAILED>PENDING`.
@@ -229,12 +229,12 @@ jobs:
     };
     for (job, mode) in [("ICED", RunMode::Ice), ("PRETENDS", RunMode::NoExec)] {
         let why = (&by, "no rates this year");
-        standing::set_standing(&bench.db, &[key(job)], Some(mode), why, now).await.expect("set");
+        pause::set_standing(&bench.db, &[key(job)], Some(mode), why, now).await.expect("set");
     }
     let (id, result) = ran(&bench, yaml).await;
     assert_eq!(result, BatchStatus::Success, "what is absent and what pretends change no result");
     assert_eq!(bench.states(id).await, "ICED=SKIPPED PRETENDS=SUCCESS");
-    let none = standing::set_standing(&bench.db, &[key("NONE")], None, (&by, "x"), now).await;
+    let none = pause::set_standing(&bench.db, &[key("NONE")], None, (&by, "x"), now).await;
     assert_eq!(none.expect("answer"), [key("NONE")]);
     let acts =
         "SELECT COUNT(*) AS n FROM audit_log WHERE batch_id IS NULL AND reason LIKE 'no rates%'";
@@ -460,10 +460,9 @@ jobs:
     let (mut process, id) = open(&bench, yaml).await;
     process.beat().await.expect("beat");
     let (by, now) = (li(), bench.clock.now());
-    let pause =
-        standing::set_going(&bench.db, id, Going::Paused, (&by, "rates are late"), now).await;
+    let pause = pause::set_going(&bench.db, id, Going::Paused, (&by, "rates are late"), now).await;
     assert!(pause.expect("pause"));
-    let twice = standing::set_going(&bench.db, id, Going::Paused, (&by, "x"), now).await;
+    let twice = pause::set_going(&bench.db, id, Going::Paused, (&by, "x"), now).await;
     assert!(!twice.expect("is paused"));
     process.look().await.expect("look");
     process.wait().await;
@@ -480,7 +479,7 @@ jobs:
     process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     assert!(!process.beat().await.expect("beat"));
     let now = bench.clock.now();
-    let on = standing::set_going(&bench.db, id, Going::On, (&by, "they are in"), now).await;
+    let on = pause::set_going(&bench.db, id, Going::On, (&by, "they are in"), now).await;
     assert!(on.expect("resume"));
     process.look().await.expect("look");
     finish(&bench, &mut process).await;
@@ -650,14 +649,14 @@ jobs:
         reason: "x",
     };
     let now = bench.clock.now();
-    let shown = acting::look_ahead(&bench.db, &command, now).await.expect("list").lines;
+    let shown = operator_actions::look_ahead(&bench.db, &command, now).await.expect("list").lines;
     assert_eq!(
         bench.number("SELECT COUNT(*) AS n FROM audit_log").await,
         0,
         "a look writes nothing"
     );
     process.beat().await.expect("beat");
-    let late = acting::act(&bench.db, &command, &shown, now).await.expect_err("moved");
+    let late = operator_actions::act(&bench.db, &command, &shown, now).await.expect_err("moved");
     assert!(late.downcast_ref::<Moved>().is_some(), "{late:#}");
     assert!(bench.states(id).await.starts_with("A=RUNNING"));
     finish(&bench, &mut process).await;

@@ -10,8 +10,8 @@ use procession::domain::id::{BatchId, JobCode};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
-use procession::engine::acting::{self, Command};
 use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::operator_actions::{self, Command};
 use procession::store;
 use procession::store::audit::Operator;
 use std::path::Path;
@@ -96,8 +96,8 @@ async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) -> String
     let jobs = [JobCode::parse(job).expect("code")];
     let command = Command { batch, action, jobs: &jobs, latest: None, by: &by, reason: "wrong" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await.expect("look ahead");
-    let acted = acting::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look ahead");
+    let acted = operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
     let words = acted.lines.iter().map(|l| format!("{} {}>{}", l.job_code, l.from, l.to));
     words.collect::<Vec<_>>().join(" ")
 }

@@ -7,7 +7,7 @@ use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::overlap::Overlap;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::engine::generating::open_for_anyone;
+use procession::engine::create_batch::open_for_anyone;
 use procession::engine::trigger::acting::{
     Deed, NotDone, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
 };

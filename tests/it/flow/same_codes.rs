@@ -11,8 +11,8 @@ use procession::domain::job_key::JobKey;
 use procession::domain::queue::RunMode;
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
-use procession::engine::acting::{self, Command};
-use procession::engine::standing;
+use procession::engine::operator_actions::{self, Command};
+use procession::engine::pause;
 use procession::store;
 use procession::store::audit::Operator;
 
@@ -51,8 +51,8 @@ async fn act(bench: &Bench, id: BatchId, action: Action, job: &str) {
     let (jobs, by) = ([JobCode::parse(job).expect("code")], by());
     let command = Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "test" };
     let now = bench.clock.now();
-    let ahead = acting::look_ahead(&bench.db, &command, now).await.expect("look");
-    acting::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
+    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 /// Each body takes effect in its own group, also again after a rerun of one of them.
@@ -151,7 +151,7 @@ async fn a_run_mode_is_of_one_group(bench: Bench) {
     let group = GroupCode::parse("a").expect("group");
     let keys = [JobKey { group, code: JobCode::parse("LOAD").expect("code") }];
     let (by, now) = (by(), bench.clock.now());
-    let gone = standing::set_standing(&bench.db, &keys, Some(RunMode::Ice), (&by, "test"), now);
+    let gone = pause::set_standing(&bench.db, &keys, Some(RunMode::Ice), (&by, "test"), now);
     assert!(gone.await.expect("set").is_empty());
     let (mut process, [a, b]) = open(&bench, &defs).await;
     finish(&bench, &mut process).await;

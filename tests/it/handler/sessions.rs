@@ -3,10 +3,10 @@
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, query, session, with_scratch};
 use procession::db::MysqlServer;
-use procession::db::renew::Renewal;
 use procession::db::results::Results;
 use procession::db::session::{Arg, Session};
 use procession::db::session_lock::Lock;
+use procession::db::session_reset::Renewal;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::outcome::End;
 use procession::domain::source::DialectName;

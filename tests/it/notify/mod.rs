@@ -8,7 +8,7 @@ mod server;
 
 use procession::domain::event::Event;
 use procession::domain::lang::Lang;
-use procession::domain::letter::{Both, Letter};
+use procession::domain::notification::{Both, Letter};
 use procession::domain::time::Millis;
 use procession::notify::{Message, NotSent, Templates};
 

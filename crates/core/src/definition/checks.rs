@@ -10,7 +10,7 @@ use crate::domain::expr::Expr;
 use crate::domain::job::{BodyPart, JobDef, JobKind, ParamMode, SqlText};
 use crate::domain::source::{DialectName, Source};
 use crate::domain::statement::{bind_names, is_question, split, unfit};
-use crate::domain::verdict::EXIT_CODE;
+use crate::domain::success_rules::EXIT_CODE;
 use std::collections::HashSet;
 
 /// Names that every check may use beside the job's parameters.

@@ -9,9 +9,9 @@ use crate::definition::body::understands;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::{Around, said};
 use crate::definition::raw::{RawJob, RawSql};
-use crate::domain::commits::breaks_transaction;
 use crate::domain::job::{BodyPart, JobDef, JobKind, TransactionMode};
 use crate::domain::source::{DialectName, Source};
+use crate::domain::transaction_scan::breaks_transaction;
 use crate::domain::tx_class::{OnUnknown, TxClass};
 
 /// Gives `def` its class and its policy, and reports what cannot be kept.

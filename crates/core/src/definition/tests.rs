@@ -5,12 +5,12 @@ mod same_codes;
 
 use crate::definition::{Faults, Format, Loaded, export, load};
 use crate::domain::block::BlockStrategy;
-use crate::domain::declare::SecretFrom;
 use crate::domain::executor::{ExecutorSend, GlueLanguage};
 use crate::domain::job::{
     BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
 };
 use crate::domain::route::RouteStrategy;
+use crate::domain::shared_definitions::SecretFrom;
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;

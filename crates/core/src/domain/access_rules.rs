@@ -163,9 +163,9 @@ fn used_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::declare::{SecretFrom, SecretSource};
     use crate::domain::id::{JobType, SourceName};
     use crate::domain::job::{Need, Param, ParamDecl, ParamType, Secrecy};
+    use crate::domain::shared_definitions::{SecretFrom, SecretSource};
     use crate::domain::source::Source;
 
     fn group(code: &str) -> GroupCode {

@@ -34,10 +34,10 @@ mod words;
 pub use error::CronError;
 pub use second_opinion::CronDisagreement;
 
+use crate::domain::local_time::next_planned;
+use crate::domain::local_time::next_shown;
+use crate::domain::local_time::wall_at;
 use crate::domain::time::Millis;
-use crate::domain::wall::next_planned;
-use crate::domain::wall::next_shown;
-use crate::domain::wall::wall_at;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
 use days::Days;

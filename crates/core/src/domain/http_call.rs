@@ -2,9 +2,9 @@
 
 use crate::domain::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::ParamType;
+use crate::domain::param_expressions::{self, Piece, Reference};
 use crate::domain::params::BoundParam;
 use crate::domain::params::secret_names;
-use crate::domain::reference::{self, Piece, Reference};
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -162,7 +162,8 @@ pub fn header(
 }
 
 fn header_pieces(text: &str) -> Result<Vec<Piece>, String> {
-    reference::pieces(text).map_err(|_| "holds a ${…} that is not ${secret.NAME}".to_owned())
+    param_expressions::pieces(text)
+        .map_err(|_| "holds a ${…} that is not ${secret.NAME}".to_owned())
 }
 
 /// What is wrong with the value of a header, as it is written; else the names in its `{…}`.

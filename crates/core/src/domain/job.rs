@@ -3,7 +3,6 @@
 use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
-use crate::domain::declare::{Owner, SecretSource};
 use crate::domain::due::{Due, Factor};
 use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::executor::ExecutorCall;
@@ -13,6 +12,7 @@ use crate::domain::group_access::GroupAccess;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
+use crate::domain::shared_definitions::{Owner, SecretSource};
 use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::TriggerRule;
 use crate::domain::tx_class::{OnUnknown, TxClass};

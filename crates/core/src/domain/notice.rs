@@ -1,13 +1,13 @@
 //! Who hears of what about jobs and batches, in which words: the rows of `email_notifications`.
 
 use crate::domain::batch::Batch;
-use crate::domain::declare::Owner;
 use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::job::{Group, JobDef};
 use crate::domain::job_key::JobKey;
 use crate::domain::lang::Lang;
-use crate::domain::letter::{Both, Letter, Topic};
+use crate::domain::notification::{Both, Letter, Topic};
 use crate::domain::queue::{KILL_UNCONFIRMED, QueueStatus};
+use crate::domain::shared_definitions::Owner;
 use crate::domain::time::{Millis, span_words};
 
 /// One letter to one recipient, as it is put in the outbox.

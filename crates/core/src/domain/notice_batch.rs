@@ -3,8 +3,8 @@
 use crate::domain::batch::BatchStatus;
 use crate::domain::event::{Event, When};
 use crate::domain::job::JobDef;
-use crate::domain::letter::{Both, Letter};
 use crate::domain::notice::{About, Addressee, Notice, to_each};
+use crate::domain::notification::{Both, Letter};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::{Millis, span_words};
 

@@ -1,14 +1,14 @@
 //! What owners hear of schedules: misses, ends, firings that came to nothing; and operators, of nodes.
 
 use crate::domain::calendar::CalendarWarning;
-use crate::domain::declare::Owner;
 use crate::domain::event::{Event, When};
 use crate::domain::firing::{Firing, FiringStatus, NewFiring};
 use crate::domain::job::Group;
 use crate::domain::lang::Lang;
-use crate::domain::letter::{Both, Letter, Topic};
 use crate::domain::notice::{Addressee, Notice, each_once, or_owner, to_each, told};
+use crate::domain::notification::{Both, Letter, Topic};
 use crate::domain::schedule::Schedule;
+use crate::domain::shared_definitions::Owner;
 use crate::domain::time::{Millis, span_words};
 use crate::domain::trigger::TriggerDef;
 

@@ -14,7 +14,7 @@ use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
 use crate::domain::outcome::OutputValue;
-use crate::domain::reference::{self, BadReference, Piece};
+use crate::domain::param_expressions::{self, BadReference, Piece};
 use crate::domain::secret::Value;
 use crate::domain::tx_class::{IdemKey, KeyForm};
 use chrono::NaiveDate;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use work::Work;
 
-pub use crate::domain::reference::{Asked as AskedCalendar, Reference};
+pub use crate::domain::param_expressions::{Asked as AskedCalendar, Reference};
 
 /// Values that the jobs of one batch share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,7 +168,7 @@ pub struct Resolved {
 
 fn pieces(param: &str, text: &str) -> Result<Vec<Piece>, ParamError> {
     let param = param.to_owned();
-    reference::pieces(text).map_err(|bad| match bad {
+    param_expressions::pieces(text).map_err(|bad| match bad {
         BadReference::Unclosed => ParamError::Unclosed { param, text: text.to_owned() },
         BadReference::Unknown(name) => ParamError::UnknownName { param, name },
         BadReference::Wrong(name, said) => ParamError::WrongFunction { param, name, said },
@@ -191,7 +191,7 @@ pub fn references(param: &Param) -> Result<Vec<Reference>, ParamError> {
 
 /// The calendars that a value asks; none of one that cannot be read.
 pub fn calendars_asked(value: Option<&str>) -> Vec<AskedCalendar> {
-    let pieces = reference::pieces(value.unwrap_or_default()).unwrap_or_default();
+    let pieces = param_expressions::pieces(value.unwrap_or_default()).unwrap_or_default();
     let asked = |piece| match piece {
         Piece::Name(_, reference) => reference.calendars(),
         Piece::Text(_) => Vec::new(),
@@ -230,7 +230,7 @@ fn may_be_declared(reference: &Reference) -> bool {
 
 /// The secrets that the text of a value names.
 pub fn secret_names(text: &str) -> Vec<String> {
-    let found = reference::pieces(text).unwrap_or_default();
+    let found = param_expressions::pieces(text).unwrap_or_default();
     let secret = |piece| match piece {
         Piece::Name(_, Reference::Secret(name)) => Some(name),
         Piece::Name(..) | Piece::Text(_) => None,

@@ -9,9 +9,9 @@ pub use ring::rings;
 
 use crate::domain::batch::{BatchError, BatchPlan};
 use crate::domain::calendar::{Calendar, Calendars, warnings};
+use crate::domain::did_you_mean::nearest;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
-use crate::domain::near::nearest;
 use crate::domain::opening::plan_opening;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};

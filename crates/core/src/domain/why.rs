@@ -9,7 +9,7 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::external::{ExternalDependency, Wait, Waiting};
 use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
-use crate::domain::place::Lack;
+use crate::domain::node_placement::Lack;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;

@@ -1,9 +1,9 @@
 //! Firings that a person or a program makes.
 
 use super::{Deed, NotDone, found, locked, record};
+use crate::domain::did_you_mean::nearest;
 use crate::domain::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::id::TriggerCode;
-use crate::domain::near::nearest;
 use crate::domain::schedule::{Schedule, Swallowed};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{Given, Trigger, TriggerStatus};

@@ -5,8 +5,8 @@
 //! of the wall clock near one are left out on both sides.
 
 use super::{Cron, Dialect};
+use crate::domain::local_time::{Shown, ahead_sec, shown, wall_at};
 use crate::domain::time::Millis;
-use crate::domain::wall::{Shown, ahead_sec, shown, wall_at};
 use chrono::{Datelike as _, NaiveDateTime};
 use chrono_tz::Tz;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use super::PRECEDENCE;
 use crate::domain::job::ParamType;
-use crate::domain::reference;
+use crate::domain::param_expressions;
 use crate::domain::secret::Value;
 use crate::domain::value::parse_bytes;
 use chrono::{NaiveDate, NaiveTime};
@@ -19,7 +19,7 @@ pub enum ParamError {
         text: String,
     },
     /// A name outside the closed set.
-    #[error("parameter {param}: ${{{name}}} is not known; use {}", reference::FORMS)]
+    #[error("parameter {param}: ${{{name}}} is not known; use {}", param_expressions::FORMS)]
     UnknownName {
         /// The parameter.
         param: String,

@@ -6,7 +6,7 @@ use super::{BoundParam, Layer, Layers, Outside, Resolved, Start, pieces};
 use crate::domain::id::JobCode;
 use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType, Secrecy};
 use crate::domain::outcome::OutputValue;
-use crate::domain::reference::{Piece, Reference};
+use crate::domain::param_expressions::{Piece, Reference};
 use crate::domain::secret::{BY_NAME, Value};
 use crate::domain::value::{bytes_text, parse_bytes};
 use std::cell::RefCell;

@@ -6,7 +6,7 @@ use crate::domain::calendar::DayKind;
 use crate::domain::calendar::Origin;
 use crate::domain::calendar::Working;
 use crate::domain::lang::Lang;
-use crate::domain::wall::{shown, wall_at};
+use crate::domain::local_time::{shown, wall_at};
 use chrono::{Datelike as _, Days};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

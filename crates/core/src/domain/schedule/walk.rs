@@ -6,12 +6,12 @@ use crate::domain::calendar::{Basis, Calendars, Certainty, Landing, Shift};
 use crate::domain::cron::Clock;
 use crate::domain::cron::YEAR_MAX;
 use crate::domain::id::CalendarCode;
+use crate::domain::local_time::Shown;
+use crate::domain::local_time::next_planned;
+use crate::domain::local_time::next_shown;
+use crate::domain::local_time::shown;
+use crate::domain::local_time::wall_at;
 use crate::domain::time::Millis;
-use crate::domain::wall::Shown;
-use crate::domain::wall::next_planned;
-use crate::domain::wall::next_shown;
-use crate::domain::wall::shown;
-use crate::domain::wall::wall_at;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// How many blackouts or days off in a row are left behind before a schedule counts as one that never

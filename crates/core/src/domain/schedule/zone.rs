@@ -1,7 +1,7 @@
 //! Zones by name.
 
 use super::ScheduleError;
-use crate::domain::near::nearest;
+use crate::domain::did_you_mean::nearest;
 use crate::domain::text::clip;
 use chrono_tz::{TZ_VARIANTS, Tz};
 

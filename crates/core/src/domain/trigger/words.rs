@@ -4,9 +4,9 @@ use super::{
     HANDLERS, NOOP, NumberRule, QUEUE_DISPATCHER, RETRIES, RETRY_DELAY_SEC, ScheduledOrder,
     TIMEOUT_SEC, TriggerDef,
 };
+use crate::domain::did_you_mean::nearest;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::misfire::{Misfire, MisfirePolicy, WINDOW_MAX_SEC, WINDOW_SEC};
-use crate::domain::near::nearest;
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{RuleError, ScheduleError, Timing, TimingWords};
 use chrono::NaiveDate;

@@ -4,7 +4,7 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::JobCode;
 use crate::domain::job::JobDef;
 use crate::domain::job_kind::Takes;
-use crate::domain::place::{Bodies, Lack, Place, Site, Want, place};
+use crate::domain::node_placement::{Bodies, Lack, Place, Site, Want, place};
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::ready::Turn;
 use crate::domain::slots::{Needs, Resource, Slots};

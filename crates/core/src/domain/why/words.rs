@@ -2,7 +2,7 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
-use crate::domain::place;
+use crate::domain::node_placement;
 use crate::domain::queue::QueueStatus;
 use crate::domain::run_wait::RunWait;
 use crate::domain::slots::{Full, Resource};
@@ -59,7 +59,10 @@ impl Why {
             Self::Slot(full, holders) => slot(full, holders),
             Self::KeptFor(what, job) => kept_for(what, job),
             Self::Node(label, lack, nodes) => {
-                format!("ready; {}", place::words(label.as_deref(), *lack, nodes, Lang::En))
+                format!(
+                    "ready; {}",
+                    node_placement::words(label.as_deref(), *lack, nodes, Lang::En)
+                )
             }
             Self::NextTurn => "ready; starts at the next turn".to_owned(),
             Self::Held(None) => "held by an operator".to_owned(),
@@ -117,7 +120,10 @@ impl Why {
                 format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
             }
             Self::Node(label, lack, nodes) => {
-                format!("已就绪;{}", place::words(label.as_deref(), *lack, nodes, Lang::Zh))
+                format!(
+                    "已就绪;{}",
+                    node_placement::words(label.as_deref(), *lack, nodes, Lang::Zh)
+                )
             }
             Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
             Self::Held(None) => "被操作员挂起".to_owned(),

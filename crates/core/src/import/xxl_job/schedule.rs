@@ -2,12 +2,12 @@
 
 use crate::domain::cron::Cron;
 use crate::domain::id::GroupCode;
+use crate::domain::local_time::wall_at;
 use crate::domain::misfire::MisfirePolicy;
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::time::Millis;
 use crate::domain::trigger::TriggerWords;
-use crate::domain::wall::wall_at;
 use crate::domain::xxl_tables::{XxlJob, XxlTables};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};

@@ -1,0 +1,155 @@
+//! How a request reaches what it changes: nothing is reached without a look at the group it belongs to.
+
+use crate::api::caller::Ask;
+use crate::api::problem::Problem;
+use crate::domain::access::Permission;
+use crate::domain::batch::Batch;
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::JobDef;
+use crate::domain::secret::name_a_secret;
+use crate::domain::time::Millis;
+use crate::store::audit::Entry;
+use crate::store::seen::Told;
+use crate::store::{self, Tx, job_list};
+use anyhow::Context as _;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Longest reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
+const REASON_MAX: usize = 10_000;
+
+/// Why something is done; nothing is changed without.
+pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
+    let said = said.unwrap_or_default().trim();
+    if said.is_empty() {
+        return Err(Problem::refused("reason: say why; it is what others will read"));
+    }
+    text("reason", said)
+}
+
+/// What is said about a change of a definition.
+pub(super) fn remark(said: Option<&str>) -> Result<&str, Problem> {
+    match said.map(str::trim).unwrap_or_default() {
+        "" => Err(Problem::refused("remark: say what the change is for; the version keeps it")),
+        said => text("remark", said),
+    }
+}
+
+/// A text that people write, of a length that is kept whole.
+pub(super) fn text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
+    if said.contains('\0') || said.chars().count() > REASON_MAX {
+        return Err(Problem::refused(format!("{name}: write 1 to {REASON_MAX} characters")));
+    }
+    Ok(said)
+}
+
+/// A look into the tables.
+pub(super) async fn read(ask: &Ask) -> Result<Tx, Problem> {
+    Ok(ask.house.app.db.read().await.map_err(anyhow::Error::from)?)
+}
+
+/// A transaction.
+pub(super) async fn begin(ask: &Ask) -> Result<Tx, Problem> {
+    Ok(ask.house.app.db.begin().await.map_err(anyhow::Error::from)?)
+}
+
+/// Ends a transaction well.
+pub(super) async fn commit(tx: Tx, what: &'static str) -> Result<(), Problem> {
+    Ok(tx.commit().await.context(what)?)
+}
+
+/// The record of something done to what belongs to no batch.
+pub(super) fn entry(action: &str, detail: Value, reason: &str) -> Entry {
+    Entry {
+        action: action.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason: Some(reason.to_owned()),
+    }
+}
+
+/// The present moment by the database's clock.
+pub(super) async fn now(ask: &Ask) -> Result<Millis, Problem> {
+    Ok(ask.house.app.server_now().await?)
+}
+
+/// A group, to do this in.
+pub(super) fn group(ask: &Ask, permission: Permission, word: &str) -> Result<GroupCode, Problem> {
+    let what = format!("group {word}");
+    let code = GroupCode::parse(word).map_err(|_| Problem::not_found(&what))?;
+    ask.may(permission, &code, what)?;
+    Ok(code)
+}
+
+/// The job that `word` names, `CODE` or `group.CODE`, to do this to. Only jobs that the caller sees are candidates.
+pub(super) async fn job(
+    ask: &Ask,
+    tx: &mut Tx,
+    permission: Permission,
+    word: &str,
+) -> Result<JobDef, Problem> {
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let job = job_list::find_named(tx, word, seen.as_ref()).await?.map_err(anyhow::Error::from)?;
+    ask.may(permission, &job.group, format!("job {word}"))?;
+    Ok(job)
+}
+
+/// A batch, to do this to.
+pub(super) async fn batch(
+    ask: &Ask,
+    permission: Permission,
+    (group, no): (&str, &str),
+) -> Result<Batch, Problem> {
+    let missing = || Problem::not_found(format!("batch {no} of group {group}"));
+    let group = GroupCode::parse(group).map_err(|_| missing())?;
+    let number = BatchNo::parse(no).map_err(|_| missing())?;
+    ask.may(permission, &group, format!("batch {no} of group {group}"))?;
+    let mut tx = read(ask).await?;
+    let found = store::batch::find(&mut tx, &number, &group).await?;
+    found.ok_or_else(missing)
+}
+
+/// Passes when this may be done in all of these groups. Who does not see one of them hears that there is
+/// no such thing, as if it were not there.
+pub(super) fn all<'a>(
+    ask: &Ask,
+    permission: Permission,
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+    what: impl std::fmt::Display,
+) -> Result<(), Problem> {
+    groups.into_iter().try_for_each(|group| ask.may(permission, group, &what))
+}
+
+/// Passes when the parameters of an order name no secret, or the caller may give jobs of these groups
+/// secrets: who may write what a job executes, and nobody else, may have a secret handed to it.
+pub(super) fn secret_params<'a>(
+    ask: &Ask,
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+    params: &BTreeMap<String, String>,
+) -> Result<(), Problem> {
+    match name_a_secret(params) {
+        true => all(ask, Permission::Script, groups, "group whose jobs are given a secret"),
+        false => Ok(()),
+    }
+}
+
+/// What of a log the caller is told: what is about groups that it sees; what is about no group (users,
+/// secrets, settings, old rows) only who administers all.
+pub(super) fn told(ask: &Ask) -> Result<Told, Problem> {
+    let grants = &ask.caller()?.grants;
+    Ok(match grants.places(Permission::View) {
+        None if grants.allow_everywhere(Permission::Admin) => Told::All,
+        None => Told::AllGroups,
+        Some(groups) => Told::Groups(groups),
+    })
+}
+
+/// Passes when this may be done to what belongs to no group.
+pub(super) fn everywhere(ask: &Ask, permission: Permission) -> Result<(), Problem> {
+    match ask.caller()?.grants.allow_everywhere(permission) {
+        true => Ok(()),
+        false => Err(Problem::forbidden(permission)),
+    }
+}

@@ -1,0 +1,71 @@
+//! What the installation keeps: names of secrets, backfills, old rows.
+
+use crate::api::authorize;
+use crate::api::caller::{Ask, Needs};
+use crate::api::page::{self, Page, Part};
+use crate::api::path_params::IdPath;
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::domain::access::Permission;
+use crate::domain::id::BackfillId;
+use crate::engine::retention;
+use crate::store;
+use crate::view::backfill::{View, row_as_json};
+use crate::view::retention::as_json;
+use crate::view::secret::Named;
+use serde_json::Value;
+
+pub(super) fn noun() -> Noun {
+    let (views, admin) = (Needs::Somewhere(Permission::View), Needs::Everywhere(Permission::Admin));
+    Noun::new("keeping")
+        .get(
+            "/secrets",
+            admin,
+            "The names of the stored secrets; nothing shows what they hold",
+            names,
+        )
+        .get("/backfills", views, "Backfills, the latest first", list)
+        .get("/backfills/{id}", views, "A backfill and its batches", one)
+        .get("/retention/preview", admin, "Part old rows go, and why the others stay", preview)
+}
+
+async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Named>, Problem> {
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let all = store::secret::list(&mut tx).await?;
+    Ok(Page::whole(all.iter().map(Named::from).collect()))
+}
+
+async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<Value>, Problem> {
+    let limit = page::limit(which.limit)?;
+    let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let rows = store::backfill::page(&mut tx, seen.as_ref(), before, more).await?;
+    let Page { items, next } = Page::of(rows, limit, |row| row.id.0);
+    let mut documents = Vec::new();
+    for row in items {
+        let counts = store::backfill::counts(&mut tx, row.id).await?;
+        documents.push(row_as_json(&(row, counts)));
+    }
+    Ok(Page { items: documents, next })
+}
+
+async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
+    let missing = || Problem::not_found(format!("backfill {}", at.id));
+    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let row = store::backfill::find(&mut tx, BackfillId(at.id)).await?.ok_or_else(missing)?;
+    drop(tx);
+    ask.may(Permission::View, &row.group, format!("backfill {}", at.id))?;
+    Ok(View::of(&ask.house.app, row.id).await?.as_json())
+}
+
+async fn preview(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
+    let app = &ask.house.app;
+    let now = authorize::now(&ask).await?;
+    let options = app.config.retention().map_err(anyhow::Error::from)?;
+    let survey = retention::survey(&app.db, &options, now).await?;
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let last = store::said(&mut tx, retention::LAST_PASS).await?;
+    Ok(as_json(&options, &survey, last.as_deref()))
+}

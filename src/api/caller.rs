@@ -1,0 +1,179 @@
+//! Who asks: the caller of a request, and what the caller may do to which thing.
+
+use crate::api::client_address::Way;
+use crate::api::connection_limit::Connection;
+use crate::api::denied_requests::CallerName;
+use crate::api::problem::Problem;
+use crate::api::read_limits::ReadPlace;
+use crate::api::state::House;
+use crate::app::access::{Authority, Known};
+use crate::domain::access::{Grants, Permission};
+use crate::domain::id::GroupCode;
+use crate::domain::lang::Lang;
+use crate::domain::user::{UserId, UserName};
+use crate::store::audit::Operator;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use std::sync::Arc;
+
+/// What a route asks of its caller before anything else is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing; who asks is not looked at.
+    Nothing,
+    /// That somebody is logged in: what is done is the caller's own affair.
+    Login,
+    /// A permission in at least one group; the handler asks again for the group of each thing it touches.
+    Somewhere(Permission),
+    /// A permission in all groups: what is touched belongs to none.
+    Everywhere(Permission),
+}
+
+/// Somebody who is known.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The account's number; the tables' key.
+    pub user_id: i64,
+    /// The account's name.
+    pub name: String,
+    /// What the caller may do.
+    pub grants: Grants,
+    /// Where the request comes from: an address.
+    pub from: String,
+    /// How it was proved who asks.
+    pub proof: Proof,
+    /// The account, and what was shown.
+    pub(super) known: Arc<Known>,
+}
+
+/// How it was proved who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A session of the console, by its number.
+    Session(i64),
+    /// A token, by its number.
+    Token(i64),
+}
+
+/// A request that is let in: who asks, and the house it asks of.
+#[derive(Clone)]
+pub struct Ask {
+    /// The house.
+    pub house: Arc<House>,
+    /// Who asks; none only where a route needs nothing.
+    caller: Option<Caller>,
+    /// The way the request came.
+    pub(super) way: Way,
+    /// In which language the answer's sentences are.
+    pub lang: Lang,
+    /// The headers of the request.
+    pub headers: HeaderMap,
+}
+
+impl Caller {
+    /// Whether the caller has to choose a password before anything else. A token was made by somebody who
+    /// had, or for a program.
+    pub(super) fn must_change(&self) -> bool {
+        self.known.user.must_change && matches!(self.proof, Proof::Session(_))
+    }
+
+    /// The name, as a name.
+    pub(super) fn user_name(&self) -> &UserName {
+        &self.known.user.name
+    }
+}
+
+impl Ask {
+    /// Lets a request in, or says why not.
+    pub(super) async fn of(
+        house: &Arc<House>,
+        parts: &Parts,
+        needs: Needs,
+    ) -> Result<Self, Problem> {
+        let way = Way::of(parts, &house.doorway);
+        let caller = match needs {
+            Needs::Nothing => None,
+            Needs::Login | Needs::Somewhere(_) | Needs::Everywhere(_) => {
+                Some(house.who(parts, &way).await?)
+            }
+        };
+        if let Some(caller) = &caller {
+            if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+                connection.mark_known();
+            }
+            if let Some(name) = parts.extensions.get::<CallerName>() {
+                // Asked twice of one request, it is the same caller.
+                let _same = name.0.set(caller.name.clone());
+            }
+        }
+        let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
+            Some(caller) if caller.must_change() => Err(Problem::must_change()),
+            Some(caller) if has(&caller.grants) => Ok(()),
+            Some(caller) => {
+                let (user, path) = (caller.name.as_str(), parts.uri.path());
+                tracing::info!(user, path, permission = p.as_str(), "a request was refused");
+                Err(Problem::forbidden(p))
+            }
+            None => Err(Problem::forbidden(p)),
+        };
+        match needs {
+            Needs::Nothing | Needs::Login => {}
+            Needs::Somewhere(p) => may(p, &|g| g.allow_somewhere(p))?,
+            Needs::Everywhere(p) => may(p, &|g| g.allow_everywhere(p))?,
+        }
+        let lang = lang_of(&parts.headers);
+        Ok(Self { house: house.clone(), caller, way, lang, headers: parts.headers.clone() })
+    }
+
+    /// Who asks.
+    pub fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().ok_or_else(Problem::stranger)
+    }
+
+    /// The turn of an expensive request, to be held while it is worked on.
+    pub(super) async fn expensive(&self) -> Result<ReadPlace, Problem> {
+        self.house.read_limits.enter(self.caller()?.user_id).await
+    }
+
+    /// Who asks, as the audit log names it.
+    pub fn operator(&self) -> Result<Operator, Problem> {
+        let caller = self.caller()?;
+        Ok(Operator { actor: caller.name.clone(), host: caller.from.clone() })
+    }
+
+    /// On whose authority something about users is done.
+    pub(super) fn authority(&self) -> Result<Authority, Problem> {
+        let caller = self.caller()?;
+        let user = Some((UserId(caller.user_id), caller.grants.clone()));
+        Ok(Authority { operator: self.operator()?, user })
+    }
+
+    /// Passes when the caller may do this in the group; a group that the caller does not see is not there,
+    /// and `what` names the thing in that answer: `batch 202407`.
+    pub fn may(
+        &self,
+        permission: Permission,
+        group: &GroupCode,
+        what: impl std::fmt::Display,
+    ) -> Result<(), Problem> {
+        let grants = &self.caller()?.grants;
+        if !grants.allow(Permission::View, group) {
+            return Err(Problem::not_found(what));
+        }
+        if !grants.allow(permission, group) {
+            return Err(Problem::forbidden(permission));
+        }
+        Ok(())
+    }
+
+    /// Whether the caller may do this in the group.
+    pub fn allows(&self, permission: Permission, group: &GroupCode) -> bool {
+        self.caller.as_ref().is_some_and(|c| c.grants.allow(permission, group))
+    }
+}
+
+/// The first language that the caller accepts and we speak.
+fn lang_of(headers: &HeaderMap) -> Lang {
+    let accepted = headers.get("accept-language").and_then(|v| v.to_str().ok()).unwrap_or_default();
+    accepted.split([',', ';']).find_map(|word| Lang::of(word.trim())).unwrap_or_default()
+}

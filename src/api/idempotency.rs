@@ -1,0 +1,173 @@
+//! A change that is sent twice with one `Idempotency-Key` is done once, and answered twice
+//! (draft-ietf-httpapi-idempotency-key-header).
+
+use crate::api::caller::{Ask, Caller, Proof};
+use crate::api::problem::Problem;
+use crate::app::App;
+use crate::app::task::as_task;
+use crate::domain::time::Millis;
+use crate::store::idempotency_key as kept;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use std::pin::Pin;
+
+/// Says that an answer is that of an earlier time.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// How long a key is remembered, milliseconds.
+const DAY_MS: i64 = 86_400_000;
+
+/// Longest key, in characters.
+const KEY_MAX: usize = 200;
+
+/// Seconds after which a change that is being done may be asked for again.
+const SOON: u32 = 2;
+
+/// A change under way: its status and its text, or why it is refused.
+pub(super) type Work = Pin<Box<dyn Future<Output = Result<Vec<u8>, Problem>> + Send>>;
+
+/// The key that a change was sent with.
+pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
+    let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };
+    let bare = value.to_str().unwrap_or_default().trim().trim_matches('"');
+    if bare.is_empty() || bare.len() > KEY_MAX || bare.contains(|c: char| !c.is_ascii_graphic()) {
+        let said = format!("Idempotency-Key: write 1 to {KEY_MAX} visible ASCII characters");
+        return Err(Problem::unreadable(said));
+    }
+    Ok(Some(bare.to_owned()))
+}
+
+/// Characters of a stored digest that say which request it is; the rest say what its caller might do.
+const REQUEST_DIGITS: usize = 40;
+/// Characters of a stored digest.
+const DIGITS: usize = 64;
+
+/// What is asked, and by which proof, because another token of the same user may do other things; and what the
+/// caller may do, so that an answer is not shown again to somebody whose rights have changed.
+pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
+    let proof = match &caller.proof {
+        Proof::Session(_) => "a session".to_owned(),
+        Proof::Token(id) => format!("token {id}"),
+    };
+    let mut all = ring::digest::Context::new(&ring::digest::SHA256);
+    for part in [parts.method.as_str(), &parts.uri.to_string(), &proof] {
+        all.update(part.as_bytes());
+        all.update(b"\n");
+    }
+    all.update(body);
+    let rights = format!("{:?}", caller.grants);
+    let rights = ring::digest::digest(&ring::digest::SHA256, rights.as_bytes());
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (mut request, rights) = (hex(all.finish().as_ref()), hex(rights.as_ref()));
+    request.truncate(REQUEST_DIGITS);
+    request.push_str(&rights[..DIGITS - REQUEST_DIGITS]);
+    request
+}
+
+/// Does a change once for this key; or answers as the first time.
+pub(super) async fn once(
+    ask: &Ask,
+    (key, request): (String, String),
+    work: Work,
+) -> Result<Response, Problem> {
+    let user = ask.caller()?.user_id;
+    let app = &ask.house.app;
+    let now = app.server_now().await?;
+    if !begin(app, (user, &key), &request, now).await? {
+        return before(app, (user, &key), &request, now).await;
+    }
+    let house = ask.house.clone();
+    // A task of its own: what was begun is ended and its answer kept, also when nobody waits any more.
+    let done = as_task(async move {
+        let done = work.await;
+        keep(&house.app, (user, &key), &done).await.map(|()| done)
+    });
+    done.await?.and_then(|bytes| answer(StatusCode::OK, bytes))
+}
+
+async fn begin(
+    app: &App,
+    (user, key): (i64, &str),
+    request: &str,
+    now: Millis,
+) -> Result<bool, Problem> {
+    let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
+    kept::expire(&mut tx, (user, key), now.plus(-DAY_MS)).await?;
+    tx.commit().await.map_err(anyhow::Error::from)?;
+    let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
+    let is_first = kept::begin(&mut tx, (user, key), request, now).await?;
+    match is_first {
+        true => tx.commit().await.map_err(anyhow::Error::from)?,
+        // After an error PostgreSQL wants nothing more of a transaction.
+        false => tx.rollback().await.map_err(anyhow::Error::from)?,
+    }
+    Ok(is_first)
+}
+
+/// Keeps what a change came to. A refusal changes nothing and need not be kept: whoever mends its reason
+/// sends the same again. Of a failure nobody knows what it did, so it is not done again under this key.
+async fn keep(
+    app: &App,
+    (user, key): (i64, &str),
+    done: &Result<Vec<u8>, Problem>,
+) -> Result<(), Problem> {
+    let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
+    match done {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            kept::keep(&mut tx, (user, key), (200, &text)).await?;
+        }
+        Err(problem) if problem.status.is_server_error() => {
+            let (status, text) = (problem.status.as_u16(), problem.document().to_string());
+            kept::keep(&mut tx, (user, key), (status, &text)).await?;
+        }
+        Err(_) => kept::forget(&mut tx, (user, key)).await?,
+    }
+    Ok(tx.commit().await.map_err(anyhow::Error::from)?)
+}
+
+/// The answer of the first time.
+async fn before(
+    app: &App,
+    (user, key): (i64, &str),
+    request: &str,
+    now: Millis,
+) -> Result<Response, Problem> {
+    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let begun = || {
+        let said = "the same change is being done, or its process died with it; ask again in a few \
+                    seconds, and if this stays, look what became of it and send another key";
+        Problem { retry_after: Some(SOON), ..Problem::conflict("begun", said) }
+    };
+    // Gone between two looks: it was refused, and may be sent again.
+    let Some(there) = kept::find(&mut tx, (user, key), now.plus(-DAY_MS)).await? else {
+        return Err(begun());
+    };
+    if there.request.get(..REQUEST_DIGITS) == request.get(..REQUEST_DIGITS)
+        && there.request != request
+    {
+        let said = "your rights have changed since this was sent first, so its answer is not shown again; \
+                    read what became of it, and ask an administrator if you miss a right";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "rights-changed", said));
+    }
+    if there.request != request {
+        let said = "this Idempotency-Key was sent with another request; send another key";
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(status, "key-reused", said));
+    }
+    let (status, text) = there.answer.ok_or_else(begun)?;
+    let status = StatusCode::from_u16(status).map_err(anyhow::Error::from)?;
+    let mut response = answer(status, text.into_bytes())?;
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(response)
+}
+
+fn answer(status: StatusCode, bytes: Vec<u8>) -> Result<Response, Problem> {
+    let kind = match status.is_success() {
+        true => "application/json",
+        false => "application/problem+json",
+    };
+    Ok((status, [(CONTENT_TYPE, kind)], bytes).into_response())
+}

@@ -1,0 +1,261 @@
+//! The door: opened before the work begins, attended by a task of its own beside it.
+
+use crate::api::connection_limit::ConnectionTable;
+use crate::api::events;
+use crate::api::request_runtime::RequestRuntime;
+use crate::api::state::House;
+use crate::api::{connection, probe_router, router};
+use crate::config::{ConnectionLimits, Doorway, Listening};
+use axum::Router;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+/// An address that cannot be listened on; its text names the setting and the cure.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}: cannot listen on {address}: {cause}; {cure}")]
+pub struct NoListener {
+    address: SocketAddr,
+    cause: std::io::Error,
+    setting: &'static str,
+    cure: &'static str,
+}
+
+/// What says where a door is, and what helps when it cannot be there.
+const FRONT: (&str, &str) = (
+    "http.listen",
+    "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
+);
+
+/// What helps when probes cannot be answered where they should be.
+const PROBES: (&str, &str) =
+    ("http.probes", "give another address (port 0 for any free one), or http.probes = \"off\"");
+
+/// A door that is open and not yet attended: whoever connects waits.
+pub struct Door {
+    /// Of no runtime yet: another one may serve it.
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+/// Connections that may wait to be accepted. Of 1,000 executors that came at once, 305 found the usual 128
+/// places taken and said their first word a second later, when TCP tries again.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // The address of a process that has just ended is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
+}
+
+/// Before the next connection is accepted, when one could not be.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+/// Connections of the admin of an executor, who shows a token with each request.
+const STAFFED_LIMITS: ConnectionLimits = ConnectionLimits {
+    total: 512,
+    per_address: 512,
+    without_login: 512,
+    header_timeout: Duration::from_secs(10),
+    idle_timeout: Duration::from_secs(60),
+    stalled_timeout: Duration::from_secs(30),
+};
+
+/// How long answers that are on their way may take once the door closes.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+impl Door {
+    /// Opens it.
+    pub async fn open(address: SocketAddr) -> Result<Self, NoListener> {
+        Self::open_as(FRONT, address).await
+    }
+
+    /// Opens one that has another setting and another cure.
+    pub async fn open_as(
+        (setting, cure): (&'static str, &'static str),
+        address: SocketAddr,
+    ) -> Result<Self, NoListener> {
+        let said = |cause| NoListener { address, cause, setting, cure };
+        let listener = listen(address).map_err(said)?;
+        let address = listener.local_addr().map_err(said)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where it is: with the port that the system chose, when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `stop` is cancelled, and half a second longer at most.
+    pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
+        let closing = house.reads.closing.clone();
+        let watching = events::attend(house.clone(), stop.clone());
+        let revoking = events::end_revoked(house.clone(), stop.clone());
+        let close = async {
+            stop.cancelled().await;
+            closing.cancel();
+        };
+        let held = house.executors.keep_refused(&stop);
+        let limits = house.app.config.limits.connections();
+        let table = ConnectionTable::new(limits, house.doorway.clone());
+        let serving = self.answer(router(house.clone()), table, LAST_WORDS, stop.clone());
+        tokio::join!(serving, watching, revoking, close, held);
+        // What executors said and is being written; who is not answered says it again.
+        let written = tokio::time::timeout(LAST_WORDS, house.executors.close()).await;
+        if written.is_err() {
+            tracing::debug!("the last words of executors were left to be said again");
+        }
+    }
+
+    /// Has `router` answer in a task of its own, until that is closed and `last` longer at most.
+    pub fn staffed(self, router: Router, last: Duration) -> Attended {
+        let stop = CancellationToken::new();
+        let table = ConnectionTable::new(STAFFED_LIMITS, Doorway::default());
+        let task = tokio::spawn(self.answer(router, table, last, stop.clone()));
+        Attended { tasks: vec![task], runtimes: Vec::new(), stop: stop.drop_guard() }
+    }
+
+    /// Answers probes alone until `stop` is cancelled.
+    async fn answer_probes(self, house: Arc<House>, stop: CancellationToken) {
+        let limits = house.app.config.probe_connections();
+        let table = ConnectionTable::new(limits, house.doorway.clone());
+        self.answer(probe_router(house), table, LAST_WORDS, stop).await;
+    }
+
+    async fn answer(
+        self,
+        router: Router,
+        table: Arc<ConnectionTable>,
+        last: Duration,
+        stop: CancellationToken,
+    ) {
+        let listener = match TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::error!(%error, "the listener failed; the work goes on without it");
+                return;
+            }
+        };
+        let connections = TaskTracker::new();
+        let broken = CancellationToken::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = stop.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let serving = admit(stream, peer, table.clone(), router.clone(), stop.clone());
+                    let broken = broken.clone();
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = serving => {}
+                            () = broken.cancelled() => {}
+                        }
+                    });
+                }
+                // Of one client, or no file descriptor is left: a moment later there may be one.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+        drop(listener);
+        connections.close();
+        if tokio::time::timeout(last, connections.wait()).await.is_err() {
+            broken.cancel();
+            connections.wait().await;
+        }
+    }
+}
+
+/// Serves a connection, once there is room for it.
+async fn admit(
+    stream: TcpStream,
+    peer: SocketAddr,
+    table: Arc<ConnectionTable>,
+    router: Router,
+    stop: CancellationToken,
+) {
+    match table.enter(peer.ip()).await {
+        Some(place) => {
+            let limits = *table.limits();
+            connection::serve(stream, peer, place, router, stop, limits).await;
+        }
+        None => connection::refuse(stream).await,
+    }
+}
+
+/// The listeners of a process; who connects waits until they are attended.
+pub struct Front {
+    requests: Option<Door>,
+    probes: Option<Door>,
+}
+
+impl Front {
+    /// Opens the listeners that there are to be.
+    pub async fn open(options: &Listening) -> Result<Self, NoListener> {
+        let requests = match options.listen {
+            Some(address) => Some(Door::open(address).await?),
+            None => None,
+        };
+        let probes = match options.probes {
+            Some(address) => Some(Door::open_as(PROBES, address).await?),
+            None => None,
+        };
+        Ok(Self { requests, probes })
+    }
+
+    /// Where requests are answered.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.requests.as_ref().map(Door::address)
+    }
+
+    /// Where probes alone are answered.
+    pub fn probes(&self) -> Option<SocketAddr> {
+        self.probes.as_ref().map(Door::address)
+    }
+
+    /// Answers from now on, requests and probes each on a runtime of their own.
+    pub fn attend(self, house: Arc<House>) -> std::io::Result<Attended> {
+        let stop = CancellationToken::new();
+        let (mut tasks, mut runtimes) = (Vec::new(), Vec::new());
+        if let Some(door) = self.requests {
+            let runtime = RequestRuntime::for_requests()?;
+            tasks.extend(runtime.spawn(door.attend(house.clone(), stop.clone())));
+            runtimes.push(runtime);
+        }
+        if let Some(door) = self.probes {
+            let runtime = RequestRuntime::for_probes()?;
+            tasks.extend(runtime.spawn(door.answer_probes(house, stop.clone())));
+            runtimes.push(runtime);
+        }
+        Ok(Attended { tasks, runtimes, stop: stop.drop_guard() })
+    }
+}
+
+/// The tasks that answer; they end when this is dropped.
+pub struct Attended {
+    tasks: Vec<JoinHandle<()>>,
+    runtimes: Vec<RequestRuntime>,
+    stop: DropGuard,
+}
+
+impl Attended {
+    /// Closes the listeners, and waits for the last answers as long as they may take.
+    pub async fn close(self) {
+        drop(self.stop);
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a listener broke down");
+            }
+        }
+        drop(self.runtimes);
+    }
+}

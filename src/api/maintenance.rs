@@ -1,0 +1,332 @@
+//! What administrators do to what belongs to no group: processes, secrets, data sources, old rows.
+
+use crate::api::authorize;
+use crate::api::batch_going::Why;
+use crate::api::caller::{Ask, Needs};
+use crate::api::path_params::NamePath;
+use crate::api::problem::Problem;
+use crate::api::route::{Nothing, Noun};
+use crate::api::secret_route::Said;
+use crate::app::preflight::check_jobs;
+use crate::app::sources::Ledger;
+use crate::domain::access::Permission;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
+use crate::domain::job::JobDef;
+use crate::domain::transport::Transport;
+use crate::domain::tx_class::TxClass;
+use crate::engine::retention::{self, ByTable, Wish};
+use crate::engine::secret::usable;
+use crate::engine::secret_encryption::Key;
+use crate::store::node::{Member, Stay};
+use crate::store::secret::SealedSecret;
+use crate::store::{self, audit};
+use crate::view::preflight::PreflightDocument;
+use axum::http::Method;
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+pub(super) fn noun() -> Noun {
+    let admins = Needs::Everywhere(Permission::Admin);
+    Noun::new("upkeep")
+        .change(
+            (Method::POST, "/nodes/{name}/drain"),
+            admins,
+            "Let a node take nothing new: no batches, no jobs; what it has goes on",
+            async |ask, at, why| stay(ask, at, why, Stay::Leaves).await,
+        )
+        .change(
+            (Method::POST, "/nodes/{name}/undrain"),
+            admins,
+            "Let a node take new work again",
+            async |ask, at, why| stay(ask, at, why, Stay::Stays).await,
+        )
+        .change(
+            (Method::POST, "/sources/{name}/check"),
+            admins,
+            "Ask a data source whether bodies can run there and be stopped",
+            check,
+        )
+        .change(
+            (Method::POST, "/retention/run"),
+            admins,
+            "Remove old rows now, for half a minute at most",
+            sweep,
+        )
+        .secret((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
+        .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
+}
+
+/// A node that is marked.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Marked {
+    /// Its name.
+    name: String,
+    /// Its id.
+    id: String,
+    /// Whether it takes nothing new.
+    draining: bool,
+}
+
+async fn stay(ask: Ask, at: NamePath, why: Why, stay: Stay) -> Result<Marked, Problem> {
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let (now, which) = (authorize::now(&ask).await?, at.name.as_str());
+    let mut tx = authorize::begin(&ask).await?;
+    let members = store::node::members(&mut tx, now).await?;
+    let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
+    let serves = |m: &&Member| !m.offer.roles.is_empty();
+    let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();
+    let [member] = found[..] else {
+        return Err(match found.len() {
+            0 => Problem::not_found(format!("living node {which} that serves")),
+            many => {
+                let said = format!("{many} living nodes are called {which}; give the id of one");
+                Problem::conflict("several", said)
+            }
+        });
+    };
+    store::node::set_draining(&mut tx, &member.node.node_id, stay).await?;
+    let action = match stay {
+        Stay::Leaves => "node drain",
+        Stay::Stays => "node undrain",
+    };
+    let detail = json!({"node": member.offer.name, "id": member.node.node_id});
+    audit::record(&mut tx, &by, &[authorize::entry(action, detail, reason)], now).await?;
+    authorize::commit(tx, "mark the node").await?;
+    Ok(Marked {
+        name: member.offer.name.clone(),
+        id: member.node.node_id.0.clone(),
+        draining: matches!(stay, Stay::Leaves),
+    })
+}
+
+/// A secret.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Secret {
+    /// What is kept; it is never shown again.
+    #[schemars(with = "String")]
+    value: SecretString,
+    /// The group it belongs to. When nothing is said of groups, who may use a stored secret stays as it is.
+    owner_group: Option<String>,
+    /// The other groups that may use it.
+    groups: Option<Vec<String>>,
+    /// Every group may use it.
+    #[serde(default)]
+    every_group: bool,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+impl Secret {
+    /// Which groups may use it; none when nothing is said of that.
+    fn access(&self) -> Result<Option<GroupAccess>, Problem> {
+        let is_limited = self.owner_group.is_some() || self.groups.is_some();
+        if self.every_group && is_limited {
+            return Err(Problem::refused("every_group: leave it out, or owner_group and groups"));
+        }
+        if !self.every_group && !is_limited {
+            return Ok(None);
+        }
+        let code = |text: &String| GroupCode::parse(text).map_err(anyhow::Error::from);
+        let owner_group = self.owner_group.as_ref().map(code).transpose()?;
+        let groups = self.groups.as_ref().map(|all| all.iter().map(code).collect());
+        Ok(Some(GroupAccess { owner_group, groups: groups.transpose()? }))
+    }
+}
+
+/// The name of a secret.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Named {
+    /// Its name.
+    name: String,
+    /// Whether it is stored.
+    stored: bool,
+}
+
+async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Problem> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
+        let said = "name: use 1 to 100 ASCII letters, digits and '_', the first no digit";
+        return Err(Problem::refused(said));
+    }
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    let key = Key::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
+    usable(&at.name, &sent.value).map_err(Problem::refused)?;
+    let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
+    let now = authorize::now(&ask).await?;
+    let access = sent.access()?;
+    let mut tx = authorize::begin(&ask).await?;
+    let access = store::secret::access_to_store(&mut tx, &at.name, access).await?;
+    let for_groups = access.describe();
+    let secret = SealedSecret { sealed, access };
+    store::secret::put(&mut tx, &at.name, &secret, &by.actor, now).await?;
+    let detail = json!({"secret": at.name, "for_groups": for_groups});
+    let entry = authorize::entry("secret set", detail, reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    authorize::commit(tx, "store the secret").await?;
+    Ok(Named { name: at.name, stored: true }.into())
+}
+
+async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Said<Named>, Problem> {
+    let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    let now = authorize::now(&ask).await?;
+    let mut tx = authorize::begin(&ask).await?;
+    if !store::secret::remove(&mut tx, &at.name).await? {
+        return Err(Problem::not_found(format!("stored secret {}", at.name)));
+    }
+    let entry = authorize::entry("secret remove", json!({"secret": at.name}), reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    authorize::commit(tx, "remove the secret").await?;
+    Ok(Named { name: at.name, stored: false }.into())
+}
+
+/// What a data source says of itself.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct SourceSaid {
+    /// Its name.
+    name: String,
+    /// Whether it can be reached, and bodies can run there and be stopped.
+    ok: bool,
+    /// Why it cannot be reached.
+    fault: Option<String>,
+    /// Its server's version.
+    version: Option<String>,
+    /// The user that bodies run as.
+    user: Option<String>,
+    /// Why its sessions hold no lock against each other.
+    session_lock_fault: Option<String>,
+    /// Why what runs there cannot be stopped, as it was tried.
+    stops_sessions_fault: Option<String>,
+    /// What was run to be stopped: `statement`, `definer_function`.
+    stop_trial: Option<&'static str>,
+    /// Whether a running procedure of another definer could be stopped; null when that is not known.
+    stops_definers: Option<bool>,
+    /// The statement that would let it be.
+    stops_definers_grant: Option<String>,
+    /// The statement that would let sessions be kept for the next job.
+    keeps_sessions_grant: Option<String>,
+    /// How its ledger stands: `absent`, `there`, `other`.
+    ledger: Option<&'static str>,
+    /// Whether a job there needs a ledger.
+    ledger_is_needed: bool,
+    /// What protects the connection to its server: `local`, `verified`, `unverified`, `maybe_clear`; null of a file.
+    transport: Option<&'static str>,
+    /// What somebody between here and the server could do.
+    transport_weakness: Option<String>,
+    /// What is wrong with the jobs that run there.
+    preflight: PreflightDocument,
+}
+
+async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
+    let app = &ask.house.app;
+    let defs = app.definition().await?;
+    let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
+    let source = source.ok_or_else(|| Problem::not_found(format!("source {}", at.name)))?;
+    let its = |job: &&JobDef| job.source.as_ref() == Some(&source.name);
+    let classes: Vec<TxClass> = defs.jobs.iter().filter(its).map(|job| job.tx).collect();
+    let ledger_is_needed = classes.contains(&TxClass::Ledger);
+    let checked = match app.check_source(source, &classes).await {
+        Ok(checked) => checked,
+        Err(fault) => {
+            let (name, fault) = (at.name, Some(fault.0));
+            return Ok(SourceSaid { name, fault, ledger_is_needed, ..SourceSaid::default() });
+        }
+    };
+    let ledger = match &checked.ledger {
+        Ledger::Absent => "absent",
+        Ledger::Fits => "there",
+        Ledger::Other(_) => "other",
+    };
+    let report =
+        check_jobs(&app.config, std::slice::from_ref(source), &defs.jobs, &defs.dependencies);
+    let report = report.await;
+    let preflight = PreflightDocument::of(&report);
+    Ok(SourceSaid {
+        name: at.name,
+        ok: preflight.ok
+            && checked.lock.is_ok()
+            && checked.stops.gone.is_ok()
+            && (!ledger_is_needed || ledger == "there"),
+        fault: None,
+        version: Some(checked.whom.version.to_string()),
+        user: checked.whom.user.clone(),
+        session_lock_fault: checked.lock.err(),
+        stop_trial: Some(checked.stops.ran.as_str()),
+        stops_definers: checked.stops.definers.is_possible(),
+        stops_definers_grant: checked.stops.definers.grant().map(str::to_owned),
+        keeps_sessions_grant: checked.keeps_sessions.err(),
+        stops_sessions_fault: checked.stops.gone.err(),
+        ledger: Some(ledger),
+        ledger_is_needed,
+        transport: checked.transport.as_ref().map(Transport::as_str),
+        transport_weakness: checked.transport.as_ref().and_then(Transport::weakness),
+        preflight,
+    })
+}
+
+/// Which old rows go.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sweep {
+    /// Why; stored in the audit log with each batch.
+    reason: Option<String>,
+    /// Batches, at most; the oldest of each group first.
+    limit: Option<u64>,
+    /// Also when the window of the settings is closed.
+    #[serde(default)]
+    now: bool,
+}
+
+/// What was removed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Swept {
+    /// Rows, by table.
+    removed: BTreeMap<String, u64>,
+    /// Whether everything has gone that is to go; otherwise ask again, or leave it to who serves.
+    ended: bool,
+}
+
+/// How long one request removes rows, milliseconds.
+const SWEEP_MS: i64 = 30_000;
+
+async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    let app = &ask.house.app;
+    let mut options = app.config.retention().map_err(anyhow::Error::from)?;
+    if !options.is_on() {
+        return Err(Problem::refused("nothing is to go: set [retention] in procession.toml"));
+    }
+    let now = authorize::now(&ask).await?;
+    if let Some(window) = options.window.filter(|window| !sent.now && !window.is_open(now)) {
+        let opens = window.opens(now);
+        let said =
+            format!("the window {window} is closed until {opens}; `now` removes all the same");
+        return Err(Problem::conflict("closed", said));
+    }
+    options.window = None;
+    let wish = Wish { by, reason: Some(reason.to_owned()), limit: sent.limit };
+    match app.sweeper_by_hand(options, wish).sweep_for(Some(SWEEP_MS), |_| ()).await? {
+        retention::Swept::Ended(removed) => Ok(swept(&removed, Ends::Yes)),
+        retention::Swept::Left(removed) => Ok(swept(&removed, Ends::No)),
+        retention::Swept::Rests(..) => {
+            let said = "another process removes old rows at the moment; ask again later";
+            Err(Problem::conflict("busy", said))
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Yes,
+    No,
+}
+
+fn swept(removed: &ByTable, ends: Ends) -> Swept {
+    let removed = removed.iter().map(|(table, n)| (table.to_string(), *n)).collect();
+    Swept { removed, ended: ends == Ends::Yes }
+}

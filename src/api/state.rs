@@ -1,0 +1,153 @@
+//! What requests are answered from.
+
+use crate::api::admin::Limits;
+use crate::api::caller::{Caller, Proof};
+use crate::api::client_address::Way;
+use crate::api::denied_requests::DeniedRequests;
+use crate::api::description;
+use crate::api::problem::Problem;
+use crate::api::read_limits::ReadLimits;
+use crate::api::response_cache::Reads;
+use crate::api::stream_access::OpenStreams;
+use crate::app::access::{Known, Porter, Shown, secret};
+use crate::app::{App, Aside};
+use crate::config::{Doorway, Ldap, Oidc};
+use crate::engine::admin::desk::Desk;
+use crate::engine::health::Vitals;
+use anyhow::Result;
+use axum::http::Method;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Connections to a database server that requests share.
+const CONNECTIONS: u32 = 6;
+
+/// What requests are answered from: an open database with connections of its own, and how this process is.
+pub struct House {
+    /// The database, the settings and the clock.
+    pub app: App,
+    /// How this process is.
+    pub vitals: Arc<Vitals>,
+    /// Who looks at passwords, sessions and tokens.
+    pub porter: Porter,
+    /// As who stands outside sees the front door.
+    pub(super) doorway: Doorway,
+    /// What reading remembers.
+    pub(super) reads: Reads,
+    /// How much expensive work there may be at once.
+    pub(super) read_limits: ReadLimits,
+    /// Streams that end with the access of their callers.
+    pub(super) streams: OpenStreams,
+    /// Refusals that were put on record of late.
+    pub(super) denied: DeniedRequests,
+    /// What this process runs beside what it serves.
+    pub aside: Aside,
+    /// Where executors of XXL-JOB are heard.
+    pub executors: Desk,
+    /// What a request of theirs may take.
+    pub executor_limits: Limits,
+    /// The description of the API, made once.
+    pub(super) described: Value,
+}
+
+impl House {
+    /// A house of an open database; with connections of its own on a server, so that whoever asks much
+    /// takes none from the work.
+    pub async fn open(app: &App, vitals: Vitals) -> Result<Self> {
+        let aside = Aside::new(app);
+        let app = app.for_requests(CONNECTIONS).await?;
+        let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
+        let (vitals, reads) = (Arc::new(vitals), Reads::default());
+        let described = description();
+        let networks = app.config.executor_networks()?;
+        let executors = Desk::new(app.db.clone(), app.clock.clone(), networks)
+            .with_own_ports(app.config.own_ports()?);
+        let executor_limits = Limits::default();
+        let read_limits = ReadLimits::new(&app.config.limits);
+        Ok(Self {
+            app,
+            vitals,
+            porter,
+            doorway,
+            reads,
+            read_limits,
+            streams: OpenStreams::default(),
+            denied: DeniedRequests::default(),
+            aside,
+            executors,
+            executor_limits,
+            described,
+        })
+    }
+
+    /// Looks what has happened to batches, for those who listen to events. Done once a second while the door
+    /// is open; costs nothing while nobody listens.
+    pub async fn look(&self) -> Result<()> {
+        self.reads.events.look(&self.app).await
+    }
+
+    /// Ends the streams whose callers may not see them any more. Done twice a second while the listener is
+    /// open; costs nothing while there are no streams.
+    pub async fn end_revoked_streams(&self) -> Result<()> {
+        self.streams.end_revoked(&self.porter).await
+    }
+
+    /// Who sent a request. A token counts before a session: who shows one means it.
+    pub(super) async fn who(&self, parts: &Parts, way: &Way) -> Result<Caller, Problem> {
+        let known = match parts.headers.get(AUTHORIZATION) {
+            Some(shown) => {
+                let token = shown.to_str().ok().and_then(|text| text.split_once(' '));
+                let token = token.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+                let token = token.ok_or_else(Problem::stranger)?.1.trim();
+                self.porter.by_token(token).await?
+            }
+            None => {
+                let session = way.session(&parts.headers).ok_or_else(Problem::stranger)?;
+                let known = self.porter.by_session(&session).await?;
+                if known.is_some() && !matches!(parts.method, Method::GET | Method::HEAD) {
+                    meant(parts, way, &session.into())?;
+                }
+                known
+            }
+        };
+        known.map(|known| caller(known, way)).ok_or_else(Problem::stranger)
+    }
+
+    /// The other provider that people may log in at.
+    pub(super) fn oidc(&self) -> Option<&Oidc> {
+        Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
+    }
+
+    /// The directory whose passwords are taken.
+    pub(super) fn ldap(&self) -> Option<&Ldap> {
+        Some(&self.app.config.ldap).filter(|ldap| ldap.is_on())
+    }
+}
+
+/// What a page of ours sends with every change, and no other page can.
+pub(super) fn csrf(session: &SecretString) -> String {
+    secret::derived(session, "csrf")
+}
+
+/// Refuses a change that a page of somebody else's sent with a browser's cookie.
+fn meant(parts: &Parts, way: &Way, session: &SecretString) -> Result<(), Problem> {
+    way.ours(&parts.headers)?;
+    let sent = parts.headers.get("x-csrf-token").and_then(|v| v.to_str().ok());
+    match sent.is_some_and(|sent| secret::same(sent, &csrf(session))) {
+        true => Ok(()),
+        false => Err(Problem::not_meant()),
+    }
+}
+
+fn caller(known: Known, way: &Way) -> Caller {
+    let proof = match &known.by {
+        Shown::Session(session) => Proof::Session(session.id),
+        Shown::Token(token) => Proof::Token(token.id),
+    };
+    let name = known.user.name.to_string();
+    let (user_id, from) = (known.user.id.0, way.address.clone());
+    Caller { user_id, name, grants: known.grants.clone(), from, proof, known: Arc::new(known) }
+}

@@ -1,0 +1,211 @@
+//! Definitions that are sent as text: read as files are, from what was sent and nothing else.
+
+use crate::api::caller::Ask;
+use crate::api::problem::Problem;
+use crate::app;
+use crate::app::task::on_busy_thread;
+use crate::definition::{self, Budget, Fault, Faults, Loaded};
+use crate::view::change::FaultAt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A definition as text: one file, or several of which one is the main one.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(super) struct Sent {
+    /// The file, when there is one.
+    pub(super) text: Option<String>,
+    /// The form of `text`; YAML when it is left out.
+    pub(super) format: Option<Form>,
+    /// Files by name, each as text: the main one, and those that it names (`script_file`, `include` …).
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    /// Which of `files` is the main one; may be left out when one alone is YAML or JSON, or `job_def.csv`
+    /// is among them.
+    pub(super) main: Option<String>,
+}
+
+/// The form of a definition.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Form {
+    /// YAML.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl Sent {
+    /// The definition, or every fault of it. It is read on a thread that may be busy, a few at once, and for
+    /// no more than the settings allow.
+    pub(super) async fn load(self, ask: &Ask) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+        let limits = &ask.house.app.config.limits;
+        let budget = Budget {
+            bytes: limits.definition_bytes,
+            depth: limits.definition_depth,
+            nodes: limits.definition_nodes,
+            aliases: limits.definition_aliases,
+            jobs: limits.definition_jobs,
+            for_each_items: limits.definition_for_each_items,
+            is_of_server: true,
+            expired: Arc::default(),
+        };
+        let (expired, seconds) = (budget.expired.clone(), limits.definition_sec);
+        let place = ask.house.read_limits.enter_definition().await?;
+        let reading = on_busy_thread(move || {
+            // Held by the thread: a caller who hangs up makes no room for another reading.
+            let _place = place;
+            self.read(budget)
+        });
+        match tokio::time::timeout(Duration::from_secs(seconds), reading).await {
+            Ok(read) => read?,
+            Err(_) => {
+                expired.store(true, Ordering::Relaxed);
+                Err(Problem::refused(format!(
+                    "reading this definition takes longer than {seconds} seconds; split it, or ask the \
+                     administrator of the server to raise limits.definition_sec"
+                )))
+            }
+        }
+    }
+
+    fn read(&self, budget: Budget) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+        let mut files = BTreeMap::new();
+        for (name, text) in &self.files {
+            let inside = inside(Path::new(name)).ok_or_else(|| {
+                let said = "write a name without '..' that does not begin with '/'";
+                Problem::refused(format!("files: {name} lies outside what is sent; {said}"))
+            })?;
+            files.insert(inside, text.as_str());
+        }
+        let main = match &self.text {
+            Some(text) => {
+                let name = match self.format {
+                    Some(Form::Json) => "definition.json",
+                    Some(Form::Yaml) | None => "definition.yaml",
+                };
+                files.insert(PathBuf::from(name), text);
+                PathBuf::from(name)
+            }
+            None => self.main(&files)?,
+        };
+        let read = |path: &Path| -> std::io::Result<String> {
+            let Some(inside) = inside(path) else {
+                let said = "lies outside what was sent, and files of the server are never read";
+                return Err(Error::new(ErrorKind::Unsupported, said));
+            };
+            let found = files.get(&inside).map(|text| (*text).to_owned());
+            found.ok_or_else(|| Error::from(ErrorKind::NotFound))
+        };
+        let loaded = definition::load_within(&main, &read, &app::job_kinds(), budget);
+        Ok(loaded.map_err(|faults| said(&faults)))
+    }
+
+    /// As `load`, where a fault is a reason to do nothing.
+    pub(super) async fn sound(self, ask: &Ask) -> Result<Loaded, Problem> {
+        self.load(ask).await?.map_err(|faults| faulty(&faults))
+    }
+
+    fn main(&self, files: &BTreeMap<PathBuf, &str>) -> Result<PathBuf, Problem> {
+        if let Some(name) = &self.main {
+            let path = inside(Path::new(name)).filter(|path| files.contains_key(path));
+            return path.ok_or_else(|| Problem::refused(format!("main: {name} is not in files")));
+        }
+        let table = PathBuf::from("job_def.csv");
+        if files.contains_key(&table) {
+            return Ok(table);
+        }
+        let is_tree = |path: &&PathBuf| {
+            let word = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+            ["yaml", "yml", "json"].contains(&word.to_ascii_lowercase().as_str())
+        };
+        let trees: Vec<&PathBuf> = files.keys().filter(is_tree).collect();
+        match trees[..] {
+            [one] => Ok(one.clone()),
+            [] => Err(Problem::refused("send a definition: text, or files with their texts")),
+            _ => Err(Problem::refused("main: say which of files is the main one")),
+        }
+    }
+}
+
+/// A path within what is sent, without its detours; none for one that leads outside.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let mut all = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => all.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => all.pop().then_some(())?,
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(all)
+}
+
+/// Faults, those about files with what to do here.
+fn said(faults: &Faults) -> Vec<FaultAt> {
+    let here = |fault: &Fault| {
+        let mut told = FaultAt::of(fault);
+        let is_missing = told.what.ends_with("does not exist");
+        if is_missing || told.what.contains("lies outside what was sent") {
+            told.cure =
+                "send it with the definition, in `files`, and name it as it is named there; \
+                         or write its text in place"
+                    .to_owned();
+        }
+        told
+    };
+    faults.as_slice().iter().map(here).collect()
+}
+
+/// 422 with every fault.
+fn faulty(faults: &[FaultAt]) -> Problem {
+    let line = |f: &FaultAt| match f.line {
+        0 => format!("{}: {}; {}", f.file, f.what, f.cure),
+        n => format!("{}:{n}: {}; {}", f.file, f.what, f.cure),
+    };
+    let all: Vec<String> = faults.iter().map(line).collect();
+    let status = axum::http::StatusCode::UNPROCESSABLE_ENTITY;
+    Problem::new(status, "faults", all.join("\n")).with("faults", serde_json::json!(faults))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(files: &[(&str, &str)]) -> Sent {
+        let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Sent { files: files.collect(), ..Sent::default() }
+    }
+
+    const JOB: &str = "groups: {gl: {}}\njobs:\n  - {code: A, group: gl, type: SCRIPT, interpreter: bash, script_file: ";
+
+    #[test]
+    fn files_are_read_from_what_was_sent_and_nowhere_else() {
+        let main = format!("{JOB}run/a.sh}}\n");
+        let all = sent(&[("dag.yaml", &main), ("run/a.sh", "echo hi")]);
+        let loaded = all.read(Budget::default()).expect("it is read").expect("no faults");
+        assert_eq!(loaded.definition.jobs[0].script.as_deref(), Some("echo hi"));
+        for (name, wanted) in [
+            ("run/b.sh", "does not exist"),
+            ("/etc/hostname", "never read"),
+            ("../../etc/hostname", "never read"),
+            ("run/../../x", "never read"),
+        ] {
+            let main = format!("{JOB}{name}}}\n");
+            let faults = sent(&[("dag.yaml", &main)])
+                .read(Budget::default())
+                .expect("read")
+                .expect_err(name);
+            assert!(faults[0].what.contains(wanted), "{:?}", faults[0]);
+            assert!(faults[0].cure.contains("`files`") && faults[0].line == 3, "{:?}", faults[0]);
+        }
+        assert!(sent(&[("../dag.yaml", "")]).read(Budget::default()).is_err());
+        assert!(sent(&[("a.yaml", ""), ("b.yaml", "")]).read(Budget::default()).is_err(), "which?");
+    }
+}

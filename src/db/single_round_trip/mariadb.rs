@@ -1,0 +1,110 @@
+//! MariaDB: a compound statement, which can be prepared since 10.6 and then takes values like any other.
+
+use crate::db::Result;
+use crate::db::pooled_connection::Lent;
+use crate::db::row::{Value, bind};
+use crate::db::single_round_trip::{Accent, Composed, Statement, Together, with_places};
+use chrono::SubsecRound as _;
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
+
+/// What the block signals when a part did not find all its rows.
+const REFUSED: &str = "45P01";
+
+/// Rows of an INSERT that have a place for each value, at most.
+const PLACES_MOST: usize = 4;
+
+/// Whether this server takes compound statements and rows as JSON; MySQL takes no compound ones.
+pub(in crate::db) async fn takes_compounds(conn: &mut MySqlConnection) -> bool {
+    let sql = "BEGIN NOT ATOMIC \
+               IF ? <> (SELECT COUNT(*) FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$[0]')) AS r) \
+               THEN SIGNAL SQLSTATE '45P01'; END IF; END";
+    sqlx::query(sql).bind(1_i64).bind("[[7]]").execute(conn).await.is_ok()
+}
+
+/// How MariaDB is told.
+struct MariaDb;
+
+impl Accent for MariaDb {
+    fn found(&self, statement: &str, (sql, _): &mut Composed) {
+        let found = if statement.starts_with("UPDATE") {
+            sql.push_str(&format!("{statement};\n"));
+            "ROW_COUNT()"
+        } else {
+            sql.push_str(&format!(
+                "SELECT COUNT(*) INTO procession_found FROM ({statement}) AS held;\n"
+            ));
+            "procession_found"
+        };
+        sql.push_str(&format!(
+            "IF {found} <> ? THEN SIGNAL SQLSTATE '{REFUSED}' \
+             SET MESSAGE_TEXT = 'not all rows were found'; END IF;\n"
+        ));
+    }
+
+    /// A handful with a place for each value, more of them as one value, so that there is one text for any
+    /// number of rows: there would be one for each number of lines that bodies print, of which a connection
+    /// keeps 500, and forgetting one costs 40 ms (`insert_many` says why). Reading JSON takes 0.07 ms of a
+    /// hop's 0.35.
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed) {
+        if rows.len() <= PLACES_MOST {
+            return with_places(table, columns, rows, into);
+        }
+        let (sql, values) = into;
+        let kinds = rows.first().into_iter().flatten().enumerate().map(|(at, value)| {
+            let ty = match value {
+                Value::Int(_) => "BIGINT",
+                Value::Text(_) => "LONGTEXT",
+                Value::Time(_) => "DATETIME(3)",
+            };
+            format!("c{at} {ty} PATH '$[{at}]' ERROR ON ERROR")
+        });
+        let (kinds, columns) = (kinds.collect::<Vec<_>>().join(", "), columns.join(", "));
+        sql.push_str(&format!(
+            "INSERT INTO {table} ({columns}) SELECT * FROM JSON_TABLE(?, '$[*]' COLUMNS ({kinds})) AS r;\n"
+        ));
+        let rows = rows.iter().map(|row| row.iter().map(json).collect()).collect();
+        values.push(serde_json::Value::Array(rows).to_string().into());
+    }
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Int(number) => (*number).into(),
+        Value::Text(text) => text.as_deref().into(),
+        // Cut as `bind` cuts.
+        Value::Time(at) => {
+            at.map(|at| at.trunc_subsecs(3).format("%Y-%m-%d %H:%M:%S%.3f").to_string()).into()
+        }
+    }
+}
+
+/// The statements as one block, with their values; `None` when they are too many for one.
+pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
+    let (parts, values) = super::composed(statements, &MariaDb)?;
+    // A variable hides columns of its name, so it has one that no table has.
+    let sql = format!(
+        "BEGIN NOT ATOMIC\n\
+         DECLARE procession_found BIGINT DEFAULT 0;\n\
+         DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;\n\
+         START TRANSACTION;\n\
+         {parts}\
+         COMMIT;\n\
+         END"
+    );
+    Some((sql, values))
+}
+
+/// Writes all of it in one transaction, or nothing.
+pub(super) async fn commit(lent: Lent<MySql>, (sql, values): Composed) -> Result<Together> {
+    let asked = async |conn: &mut sqlx::MySqlConnection| {
+        let query = bind(sqlx::query(AssertSqlSafe(sql)), &values);
+        match query.execute(conn).await {
+            Ok(_) => Ok(Together::Done),
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(REFUSED) => {
+                Ok(Together::Refused)
+            }
+            Err(error) => Err(error),
+        }
+    };
+    lent.alone(asked).await
+}

@@ -1,0 +1,52 @@
+//! SQLite: one text of several statements, for which the thread of its connection is asked once.
+
+use crate::db::Result;
+use crate::db::pooled_connection::Lent;
+use crate::db::row::{Value, bind};
+use crate::db::single_round_trip::{Accent, Composed, Statement, Together, with_places};
+use sqlx::{AssertSqlSafe, Executor as _, Sqlite};
+
+/// What SQLite says of the absolute value of the least number, which a part asks for that did not find all
+/// its rows: outside of a trigger nothing else ends a text of several statements.
+const REFUSED: &str = "integer overflow";
+
+/// How SQLite is told.
+struct Sqlite3;
+
+impl Accent for Sqlite3 {
+    fn found(&self, statement: &str, (sql, _): &mut Composed) {
+        let found = if statement.starts_with("UPDATE") {
+            sql.push_str(&format!("{statement};\n"));
+            "changes()".to_owned()
+        } else {
+            format!("(SELECT COUNT(*) FROM ({statement}))")
+        };
+        let refuse = "THEN 0 ELSE -9223372036854775808 END)";
+        sql.push_str(&format!("SELECT abs(CASE WHEN {found} = ? {refuse};\n"));
+    }
+
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed) {
+        with_places(table, columns, rows, into);
+    }
+}
+
+/// The statements as one text, with their values; `None` when they are too many for one.
+pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
+    let (parts, values) = super::composed(statements, &Sqlite3)?;
+    Some((format!("BEGIN IMMEDIATE;\n{parts}COMMIT"), values))
+}
+
+/// Writes all of it in one transaction, or nothing.
+pub(super) async fn commit(lent: Lent<Sqlite>, (sql, values): Composed) -> Result<Together> {
+    let asked = async |conn: &mut sqlx::SqliteConnection| {
+        let query = bind(sqlx::query(AssertSqlSafe(sql)), &values);
+        match query.execute(&mut *conn).await {
+            Ok(_) => Ok(Together::Done),
+            Err(sqlx::Error::Database(error)) if error.message() == REFUSED => {
+                conn.execute("ROLLBACK").await.map(|_| Together::Refused)
+            }
+            Err(error) => Err(error),
+        }
+    };
+    lent.alone(asked).await
+}

@@ -1,0 +1,118 @@
+//! Ends what an earlier start of a script left here when the worker it belonged to was killed.
+//!
+//! With a keeper nothing is left but in rare cases (the keeper was killed too); without one
+//! `kill -9` of a worker leaves its scripts running, and no server holds a lock for them as it does
+//! for a CALL. But they carry the cookie of their try, so the next try of the same row can see
+//! them: on this host, and as the same user. On another host nobody sees them. The row is ours, so that
+//! worker is dead or has lost its lease, and what its script still does goes nowhere: it is killed, not
+//! waited for. A daemon that an earlier start left behind on purpose goes the same way; it cannot
+//! be told apart.
+
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::handler::process_tree::{self, Hunt, Process};
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::{Context, NOTHING_RUNS, Task, UNCONFIRMED};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Between two looks at the process table: at first, and when it lasts.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+/// How many of the processes that were ended are named.
+const NAMED: usize = 20;
+
+/// Returns when nothing of an earlier start of this row lives here.
+pub(crate) async fn end(task: &Task, ctx: &Context) -> Result<(), String> {
+    if task.attempt <= 1 {
+        return Ok(());
+    }
+    let Some(found) = look(task, task.attempt).await? else { return Ok(()) };
+    // A claim that was lost since must end nothing: then that start is the one that counts.
+    ctx.still_claimed().await?;
+    let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
+    let (mut hunt, mut next) = (Hunt::default(), Some(found));
+    let mut is_said = false;
+    while let Some(Process { pid, name, .. }) = next {
+        hunt = strike(task, task.attempt, hunt).await?;
+        if since.elapsed() > ctx.options.kill_confirm && !std::mem::replace(&mut is_said, true) {
+            let what =
+                format!("process {pid} ({name}) of an earlier start, which cannot be killed");
+            ctx.log.line(Stream::System, format!("waits for {what}"));
+            ctx.claim.waits_on(Some(what)).await;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOKS.1);
+        next = look(task, task.attempt).await?;
+    }
+    if is_said {
+        ctx.claim.waits_on(None).await;
+    }
+    for Process { pid, name, .. } in hunt.found().take(NAMED) {
+        let said = format!("process {pid} ({name}) of an earlier start still ran here: killed");
+        ctx.log.line(Stream::System, said);
+    }
+    let seconds = since.elapsed().as_secs_f64();
+    ctx.log.line(Stream::System, format!("the earlier start is gone after {seconds:.1} s"));
+    Ok(())
+}
+
+/// Kills what the last try left running here, whose worker died. There is no grace: nobody is left to
+/// hear what it has to say.
+pub(crate) async fn end_left(task: &Task, ctx: &Context) -> Outcome {
+    match hunt_down(task, ctx).await {
+        Ok(0) => {
+            let said = format!("{NOTHING_RUNS} on this host; what became of it is not known");
+            Outcome::ended(End::Unknown, said)
+        }
+        Ok(n) => {
+            let said = format!("its worker died; {n} processes it left on this host were killed");
+            Outcome::ended(End::Killed, said)
+        }
+        Err(why) => Outcome::ended(End::Unknown, format!("{UNCONFIRMED}: {why}")),
+    }
+}
+
+/// How many processes of the last try were killed.
+async fn hunt_down(task: &Task, ctx: &Context) -> Result<usize, String> {
+    let before = task.attempt.saturating_add(1);
+    let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
+    let mut hunt = Hunt::default();
+    while let Some(Process { pid, name, .. }) = look(task, before).await? {
+        if since.elapsed() >= ctx.options.kill_confirm {
+            return Err(format!("process {pid} {name} could not be seen to go"));
+        }
+        hunt = strike(task, before, hunt).await?;
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOKS.1);
+    }
+    for Process { pid, name, .. } in hunt.found().take(NAMED) {
+        let said = format!("its worker died; process {pid} {name}, which it left running: killed");
+        ctx.log.line(Stream::System, said);
+    }
+    Ok(hunt.found().count())
+}
+
+/// A living process of a start before `attempt`. Looks twice before it says that there is none: a child that
+/// was born behind a look, of a parent that died before it, is seen by the next.
+async fn look(task: &Task, attempt: u32) -> Result<Option<Process>, String> {
+    let run = task.lock_name.clone();
+    let once = move || {
+        let all = process_tree::processes();
+        let found = process_tree::earlier(&all, &run, attempt);
+        all.into_iter().find(|p| p.is_living && found.contains(&p.pid))
+    };
+    let looked = tokio::task::spawn_blocking(move || once().or_else(once)).await;
+    looked.map_err(|e| format!("cannot look for an earlier start: {e}"))
+}
+
+async fn strike(task: &Task, attempt: u32, mut hunt: Hunt) -> Result<Hunt, String> {
+    let run = task.lock_name.clone();
+    let blow = move || {
+        let find = |all: &[Process]| -> BTreeSet<i32> { process_tree::earlier(all, &run, attempt) };
+        hunt.freeze(&find);
+        hunt.strike(&find);
+        hunt
+    };
+    let struck = tokio::task::spawn_blocking(blow).await;
+    struck.map_err(|e| format!("cannot end an earlier start: {e}"))
+}

@@ -1,0 +1,354 @@
+//! Stops what runs on a server, rung by rung, and looks until it is gone.
+//!
+//! Dropping the connection stops nothing. On PostgreSQL: cancel and repeat, because a body that catches
+//! `query_canceled` swallows it and then reports that all is well; end the session when the grace is over; look
+//! in the process list. On MySQL and MariaDB the session is ended at once, because `KILL QUERY` ends one
+//! statement of a procedure and not the procedure: a SLEEP returns 1, a CONTINUE handler catches the rest, and
+//! the next statement runs. What we wanted decides the end, not what the server said meanwhile.
+
+use crate::db::control::Control;
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Brake, Session, SessionId, Target};
+use crate::domain::outcome::{Outputs, Stream};
+use crate::handler::liveness_probe::Watched;
+use crate::handler::run_on_source::Fault;
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::{Context, StopReason, UNCONFIRMED};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Between two cancels.
+const REPEAT: Duration = Duration::from_millis(200);
+/// How long the end of a job may wait for one look at what became of its session.
+const TELL_WITHIN: Duration = Duration::from_secs(2);
+/// Between two looks in the process list.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a guarded body ended.
+pub(crate) enum Ended {
+    /// By itself.
+    Own(Result<Outputs, Fault>),
+    /// Because it was stopped; its future has ended and its session can be closed.
+    Stopped(StopReason),
+    /// Because it was stopped; its future had to be left, the flag says whether it is gone.
+    LeftBehind(StopReason, bool),
+}
+
+/// The means to stop one session.
+pub(crate) struct Ladder<'a> {
+    target: &'a Target,
+    lock_name: &'a str,
+    ctx: &'a Context,
+    dialect: Dialect,
+    id: Option<SessionId>,
+    brake: Brake,
+    was_sent: AtomicBool,
+    /// What keeps us from asking the server, while something does.
+    trouble: Mutex<Option<String>>,
+}
+
+impl<'a> Ladder<'a> {
+    /// A ladder for `session`.
+    pub(crate) fn new(
+        session: &Session,
+        target: &'a Target,
+        lock_name: &'a str,
+        ctx: &'a Context,
+    ) -> Self {
+        Self {
+            target,
+            lock_name,
+            ctx,
+            dialect: session.dialect(),
+            id: session.id().cloned(),
+            brake: session.brake(),
+            was_sent: AtomicBool::new(false),
+            trouble: Mutex::new(None),
+        }
+    }
+
+    /// A ladder for session `id`, which is not ours but was found by `session`.
+    pub(crate) fn of_orphan(
+        session: &Session,
+        id: SessionId,
+        target: &'a Target,
+        lock_name: &'a str,
+        ctx: &'a Context,
+    ) -> Self {
+        Self { id: Some(id), ..Self::new(session, target, lock_name, ctx) }
+    }
+
+    /// `session 42`
+    pub(crate) fn name(&self) -> String {
+        self.id.as_ref().map_or("the session".to_owned(), |id| format!("session {}", id.number))
+    }
+
+    /// How an outcome says that it could not be seen to go.
+    pub(crate) fn unconfirmed(&self) -> String {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = trouble.as_ref().map_or(String::new(), |trouble| format!(" ({trouble})"));
+        format!("{UNCONFIRMED}: {} may still run on the server{why}", self.name())
+    }
+
+    /// Its session is not to be stopped any more and waits for another body.
+    pub(crate) fn keep(&self, session: Session) {
+        self.ctx.sessions.keep(self.target.clone(), session);
+    }
+
+    fn say(&self, text: impl AsRef<str>) {
+        self.ctx.log.line(Stream::System, text);
+    }
+
+    /// Runs `work` to its end, or stops it when the context says so. When its connection turns out to
+    /// be dead, it is dropped and ends as any lost connection.
+    pub(crate) async fn guard(&self, work: impl Future<Output = Result<Outputs, Fault>>) -> Ended {
+        let mut work = pin!(self.watched(work));
+        let reason = tokio::select! {
+            biased;
+            done = &mut work => return Ended::Own(done),
+            reason = self.ctx.stopped() => reason,
+        };
+        self.say(match reason {
+            StopReason::TimedOut => "its time is up: stopping it on the server",
+            StopReason::Killed => "it is to stop: stopping it on the server",
+            StopReason::HandedBack => "this process leaves: stopping it on the server",
+            StopReason::Fenced => "this process lost its lease: stopping it on the server",
+        });
+        self.brake.pull();
+        tokio::select! {
+            biased;
+            done = &mut work => self.judge(done, reason),
+            gone = self.climb(self.grace(reason)) => Ended::LeftBehind(reason, gone),
+        }
+    }
+
+    async fn watched(
+        &self,
+        work: impl Future<Output = Result<Outputs, Fault>>,
+    ) -> Result<Outputs, Fault> {
+        let Some(id) = &self.id else { return work.await };
+        let watched = Watched { target: self.target, id, lock_name: self.lock_name };
+        tokio::select! {
+            biased;
+            done = work => done,
+            why = self.ctx.watchers.dead(watched, self.ctx.options.look_every) => {
+                self.say(format!("gives the connection of {} up: {why}", self.name()));
+                Err(Fault::At("while it ran".to_owned(), SessionError::Lost(why)))
+            }
+        }
+    }
+
+    /// Nothing may outlive the moment at which another takes the row of a process that lost its lease.
+    fn grace(&self, reason: StopReason) -> Duration {
+        match reason {
+            StopReason::TimedOut | StopReason::Killed | StopReason::HandedBack => {
+                self.ctx.options.kill_grace
+            }
+            StopReason::Fenced => Duration::ZERO,
+        }
+    }
+
+    /// What ended before the first cancel went out has ended by itself.
+    fn judge(&self, done: Result<Outputs, Fault>, reason: StopReason) -> Ended {
+        let was_braked = matches!(done, Err(Fault::At(_, SessionError::Braked)));
+        let was_sent = match self.dialect {
+            // The brake is the cancel there, and COMMIT obeys it: well is well.
+            Dialect::Sqlite => done.is_err(),
+            Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
+        };
+        if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
+    }
+
+    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is
+    /// polled beside this and usually ends first.
+    ///
+    /// Without a grace, and on MySQL, nothing is cancelled at all: a cancel that is swallowed lets a procedure
+    /// go on to its next statement (`DO SLEEP (30); INSERT …` inserted), the end of its session never.
+    pub(crate) async fn climb(&self, grace: Duration) -> bool {
+        let Some(id) = &self.id else {
+            // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
+            sleep(grace + self.ctx.options.kill_confirm).await;
+            return false;
+        };
+        if self.dialect == Dialect::Mysql {
+            let within = grace + self.ctx.options.kill_confirm;
+            return self.confirm_within(Duration::ZERO, within).await;
+        }
+        let start = Stopwatch::start();
+        let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
+        while start.elapsed() < grace {
+            if let Some(open) = self.connected(&mut control).await {
+                // Said before it is sent: the body may end, and this future with it, at once.
+                self.was_sent.store(true, Ordering::SeqCst);
+                if !std::mem::replace(&mut is_said, true) {
+                    self.say(format!("pg_cancel_backend({}) sent", id.number));
+                }
+                match timeout(self.target.timeout, open.cancel(id)).await {
+                    Ok(Ok(true)) => sent += 1,
+                    Ok(Ok(false)) => return self.confirm(Duration::ZERO).await,
+                    Ok(Err(error)) => self.complain(&mut control, "cancel", &error).await,
+                    Err(_) => self.forget(&mut control),
+                }
+            }
+            sleep(REPEAT).await;
+        }
+        match grace.is_zero() {
+            true => self.say("there is no time to wait: ending its session"),
+            false => self.say(format!("still runs after {sent} cancels: ending its session")),
+        }
+        self.confirm(Duration::ZERO).await
+    }
+
+    fn end_words(&self, id: &SessionId) -> String {
+        match self.dialect {
+            Dialect::Postgres => format!("pg_terminate_backend({})", id.number),
+            Dialect::Mysql | Dialect::Sqlite => format!("KILL CONNECTION {}", id.number),
+        }
+    }
+
+    /// Looks in the process list until the session is not there, ending it when it is still there
+    /// after `patience`; `false` when it was there to the last. A big transaction stays in the
+    /// list while it is rolled back, and that is right: its rows still count.
+    pub(crate) async fn confirm(&self, patience: Duration) -> bool {
+        self.confirm_within(patience, self.ctx.options.kill_confirm).await
+    }
+
+    async fn confirm_within(&self, patience: Duration, within: Duration) -> bool {
+        let Some(id) = &self.id else { return true };
+        let start = Stopwatch::start();
+        let (mut control, mut last_end) = (None, None::<Stopwatch>);
+        while start.elapsed() < within {
+            if let Some(open) = self.connected(&mut control).await {
+                let look = timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await;
+                match look {
+                    Ok(Ok(false)) => {
+                        let seconds = start.elapsed().as_secs_f64();
+                        self.say(format!("session {} is gone after {seconds:.1} s", id.number));
+                        close(control).await;
+                        return true;
+                    }
+                    Ok(Ok(true)) => {
+                        let is_time = last_end.is_none_or(|at| at.elapsed() > 5 * REPEAT);
+                        if start.elapsed() >= patience && is_time {
+                            self.end_session(id, &mut control, last_end.is_none()).await;
+                            last_end = Some(Stopwatch::start());
+                        }
+                    }
+                    Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                    Err(_) => self.forget(&mut control),
+                }
+            }
+            sleep(LOOK).await;
+        }
+        self.say(format!("session {} could not be seen to go", id.number));
+        false
+    }
+
+    async fn end_session(&self, id: &SessionId, control: &mut Option<Control>, is_first: bool) {
+        let Some(open) = control else { return };
+        self.was_sent.store(true, Ordering::SeqCst);
+        if is_first {
+            self.say(format!("{} sent", self.end_words(id)));
+        }
+        match timeout(self.target.timeout, open.terminate(id)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => self.complain(control, "end its session", &error).await,
+            Err(_) => self.forget(control),
+        }
+    }
+
+    /// The control connection, opened when there is none; `None` when it cannot be had now.
+    async fn connected<'c>(&self, control: &'c mut Option<Control>) -> Option<&'c mut Control> {
+        if control.is_none() {
+            match Control::open(self.target).await {
+                Ok(open) => {
+                    self.is_well();
+                    *control = open;
+                }
+                Err(error) => self.stumble(format!("no second connection to stop it: {error}")),
+            }
+        }
+        control.as_mut()
+    }
+
+    /// Writes down what keeps us from asking, once for as long as it stays the same: it is met every 50
+    /// ms.
+    fn stumble(&self, said: String) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.as_ref() != Some(&said) {
+            self.say(&said);
+            *trouble = Some(said);
+        }
+    }
+
+    fn forget(&self, control: &mut Option<Control>) {
+        self.stumble(format!("the server did not answer within {:?}", self.target.timeout));
+        *control = None;
+    }
+
+    fn is_well(&self) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user with
+    /// CONNECTION ADMIN may stop that.
+    async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
+        let hint = match error {
+            SessionError::Database(e) if e.number == Some(1095) => {
+                "; GRANT CONNECTION ADMIN ON *.* to this user (on MySQL CONNECTION_ADMIN, and SYSTEM_USER \
+                 where the definer has it), so that it may stop procedures that run as their definer"
+            }
+            _ => "",
+        };
+        self.stumble(format!("could not {what}: {error}{hint}"));
+        if !matches!(error, SessionError::Database(_)) {
+            *control = None;
+        }
+    }
+
+    /// After a lost connection: writes down whether the session still lives, looking for a second
+    /// because one that ends needs a moment to leave the list. It is not stopped: it may be about
+    /// to end well, and the session lock keeps a second start away from it.
+    ///
+    /// The job's end waits for this, so it takes no longer than `TELL_WITHIN`: a server behind a black hole made it
+    /// wait 8 to 10 s for a connection, and all it had to say was that nothing could be learnt.
+    pub(crate) async fn tell_what_became(&self) {
+        let Some(id) = &self.id else { return };
+        let (mut control, mut is_alive) = (None, None);
+        let look = async {
+            for _ in 0..5 {
+                let Some(open) = self.connected(&mut control).await else { break };
+                match timeout(self.target.timeout, open.is_alive(id, self.lock_name)).await {
+                    Ok(Ok(answer)) => is_alive = Some(answer),
+                    Ok(Err(error)) => self.complain(&mut control, "look for it", &error).await,
+                    Err(_) => self.forget(&mut control),
+                }
+                if is_alive == Some(false) {
+                    break;
+                }
+                sleep(REPEAT).await;
+            }
+        };
+        if timeout(TELL_WITHIN, look).await.is_err() {
+            // It may be in the middle of an answer.
+            control = None;
+        }
+        self.say(match is_alive {
+            Some(true) => format!("{} still runs; a second start waits for it", self.name()),
+            Some(false) => format!("{} is gone from the server", self.name()),
+            None => format!("whether {} still runs could not be learnt", self.name()),
+        });
+        close(control).await;
+    }
+}
+
+async fn close(control: Option<Control>) {
+    if let Some(control) = control {
+        control.close().await;
+    }
+}

@@ -1,0 +1,314 @@
+//! Runs a body on a data source: connect, lock, ask whether the row is still ours, run, and when
+//! it must stop, stop it on the server and prove it.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::{Kind, SessionError};
+use crate::db::notice;
+use crate::db::routine::Routine;
+use crate::db::session::{Arg, Session, StatementGuard, Target, let_all_through};
+use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::retry::ErrorClass;
+use crate::domain::source::{DialectName, Source};
+use crate::domain::sqlite_confinement::confine_to_file;
+use crate::domain::transport::with_verified_tls;
+use crate::handler::address;
+use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::ledger;
+use crate::handler::signature::Name;
+use crate::handler::source_connection::get_ready;
+use crate::handler::{Context, Options, StopReason, Task};
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a handler does with an open session.
+pub(crate) trait Body: Sync {
+    /// The routine that it calls, to be looked for when its session takes the lock.
+    fn calls(&self) -> Option<Name> {
+        None
+    }
+
+    /// Takes what was found of that.
+    fn found(&self, _: Vec<Routine>) {}
+
+    /// The values that its session is told with the lock, by number; `None` for what is not to stand there.
+    fn gives(&self, _: Dialect) -> Vec<Option<Arg>> {
+        Vec::new()
+    }
+
+    /// Asks the server what it has to know before it runs, and changes nothing; while our own database is
+    /// asked whether it may.
+    fn look<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Runs it; the session is closed afterwards.
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
+
+    /// Runs it inside a transaction that is open, and leaves that open.
+    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
+}
+
+/// Why a body did not end well.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// A reason of ours, found before anything took effect or after all of it was undone.
+    Said(String),
+    /// An error of a question we asked before the body began: nothing has taken effect.
+    Before(String, SessionError),
+    /// A statement of the body failed: which one, and how.
+    At(String, SessionError),
+    /// All that is to be said of the try, which may even have ended well.
+    Known(Box<Outcome>),
+}
+
+impl Fault {
+    /// An error of a question we asked before the body began: nothing has taken effect.
+    pub(crate) fn before(what: &str, error: SessionError) -> Self {
+        match error {
+            SessionError::Braked => Self::At(what.to_owned(), error),
+            SessionError::Database(_) | SessionError::Lost(_) => {
+                Self::Before(what.to_owned(), error)
+            }
+        }
+    }
+
+    /// Whether the server chose the body as the victim of a deadlock.
+    pub(crate) fn is_deadlock(&self) -> bool {
+        matches!(self, Self::At(_, error) if matches!(error.kind(), Kind::Deadlock))
+    }
+}
+
+/// The outcome with the kind of its error, the one place where the servers' kinds get the names that
+/// definitions know.
+pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
+    let class = match error.kind() {
+        Kind::Deadlock => ErrorClass::Deadlock,
+        Kind::LockWait => ErrorClass::LockWait,
+        Kind::Serialization => ErrorClass::Serialization,
+        Kind::Lost => ErrorClass::ConnectionLost,
+        Kind::Other => ErrorClass::Other,
+    };
+    outcome.of_class(class, error.sqlstate())
+}
+
+/// Runs `body` on the task's data source.
+///
+/// The order on its one connection: session lock, then `may_begin`, then the body. `kill -9` of a
+/// worker does not stop its CALL, but the server holds the lock exactly as long as that orphan
+/// lives; so who has the lock is alone, and who is alone asks whether it is still wanted.
+pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome {
+    let Some(source) = &task.source else {
+        return Outcome::ended(End::Failed, "the job names no data source").before_it_began();
+    };
+    let (target, at) = match target(source, task, &ctx.options) {
+        Ok(found) => found,
+        Err(said) => return Outcome::ended(End::Failed, said).before_it_began(),
+    };
+    let ready = tokio::select! {
+        biased;
+        reason = ctx.stopped() => {
+            Err(Outcome::ended(end_of(reason), "stopped before it began").before_it_began())
+        }
+        ready = get_ready(task, ctx, (&source.name, &target, &at), body) => ready,
+    };
+    let mut session = match ready {
+        Ok(session) => session,
+        Err(outcome) => return outcome,
+    };
+    let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
+    let log = ctx.log.clone();
+    let sink: notice::Sink =
+        Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "begun");
+    if task.job.tx.is_recorded() {
+        let work = ledger::run(task, ctx, body, &mut session);
+        let ended = ladder.guard(notice::scope(sink, work)).await;
+        tracing::trace!(target: "procession::moment", id = task.queue_id.0, "ended");
+        let outcome = settle(ended, session, &ladder, task).await;
+        return ledger::after_stop(task, ctx, &target, outcome).await;
+    }
+    let ended = ladder.guard(notice::scope(sink, under_way(body.run(&mut session)))).await;
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "ended");
+    settle(ended, session, &ladder, task).await
+}
+
+/// Runs a body between the places at which a test breaks the program.
+pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
+    failpoint!("body.before");
+    let done = sent(body).await;
+    failpoint!("body.after");
+    done
+}
+
+/// Of a body that is slow enough, the place at which it is on its server and has not answered.
+#[cfg(debug_assertions)]
+async fn sent<T>(body: impl Future<Output = T>) -> T {
+    let mut body = std::pin::pin!(body);
+    tokio::select! {
+        biased;
+        done = &mut body => return done,
+        () = tokio::time::sleep(Duration::from_millis(20)) => {}
+    }
+    failpoint!("body.sent");
+    body.await
+}
+
+#[cfg(not(debug_assertions))]
+async fn sent<T>(body: impl Future<Output = T>) -> T {
+    body.await
+}
+
+/// What the body's session is called on its server.
+pub(crate) fn label(task: &Task) -> String {
+    format!("{}:{}", task.batch.batch_no, task.job.code)
+}
+
+/// What a body may ask its session for.
+pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
+    vec![
+        ("idem_key", task.idem_key.clone()),
+        ("batch_no", task.batch.batch_no.to_string()),
+        ("job_code", task.job.code.to_string()),
+        ("attempt", task.attempt.to_string()),
+    ]
+}
+
+/// What became of a guarded body; the session is gone afterwards.
+pub(crate) async fn settle(
+    ended: Ended,
+    session: Session,
+    ladder: &Ladder<'_>,
+    task: &Task,
+) -> Outcome {
+    match ended {
+        Ended::Own(Ok(outputs)) => {
+            let outcome = Outcome::success(outputs);
+            done_with(session, &outcome, ladder, task).await;
+            outcome
+        }
+        Ended::Own(Err(Fault::Known(outcome))) => {
+            done_with(session, &outcome, ladder, task).await;
+            *outcome
+        }
+        Ended::Own(Err(Fault::Said(said))) => {
+            session.close().await;
+            Outcome::ended(End::Failed, said)
+        }
+        Ended::Own(Err(Fault::Before(what, error))) => {
+            session.close().await;
+            let said = format!("{what}: {error}; nothing was run");
+            classed(Outcome::ended(End::Failed, said).before_it_began(), &error)
+        }
+        Ended::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
+            drop(session);
+            ladder.tell_what_became().await;
+            let said =
+                format!("{place}: connection lost ({why}); whether it took effect is not known");
+            Outcome::ended(End::Unknown, said).of_class(ErrorClass::ConnectionLost, None)
+        }
+        Ended::Own(Err(Fault::At(place, error))) => {
+            session.close().await;
+            classed(Outcome::ended(End::Failed, format!("{place}: {error}")), &error)
+        }
+        Ended::Stopped(reason) => {
+            session.close().await;
+            let gone = ladder.confirm(Duration::from_secs(1)).await;
+            stopped(reason, gone, ladder)
+        }
+        Ended::LeftBehind(reason, gone) => {
+            drop(session);
+            stopped(reason, gone, ladder)
+        }
+    }
+}
+
+/// The session of a body that ended by itself and well waits for another; any other is closed.
+async fn done_with(mut session: Session, outcome: &Outcome, ladder: &Ladder<'_>, task: &Task) {
+    let is_well = matches!(outcome.end, End::Success) && outcome.breach.is_none();
+    if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
+        // Closing would free the lock as well; this only frees it sooner for certain.
+        let _closing_frees_it_too = session.unlock(&task.lock_name).await;
+        return session.close().await;
+    }
+    // A rule or a check may still fail, and the next try is not to find the lock of this one.
+    let is_judged = !task.job.checks.is_empty() || !task.job.success.is_empty();
+    if is_judged && session.unlock(&task.lock_name).await.is_err() {
+        return;
+    }
+    ladder.keep(session);
+}
+
+fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
+    if !is_gone {
+        return Outcome::ended(End::Unknown, ladder.unconfirmed());
+    }
+    let said = match reason {
+        StopReason::TimedOut => "stopped on the server",
+        StopReason::Killed => "stopped on the server, as was asked",
+        StopReason::HandedBack => "stopped on the server, to be handed back",
+        StopReason::Fenced => "stopped on the server, because this process lost its lease",
+    };
+    Outcome::ended(end_of(reason), said)
+}
+
+/// The end that a reason makes when it is confirmed.
+pub(crate) fn end_of(reason: StopReason) -> End {
+    match reason {
+        StopReason::TimedOut => End::TimedOut,
+        StopReason::Killed => End::Killed,
+        StopReason::HandedBack | StopReason::Fenced => End::Returned,
+    }
+}
+
+/// Where a source is: its URL, or what `PROCESSION_SOURCE_<NAME>` says instead, and its password
+/// from the environment or a file. A relative path of SQLite begins at the program's folder. With
+/// it comes what people may be shown of the URL.
+pub(crate) fn target(
+    source: &Source,
+    task: &Task,
+    options: &Options,
+) -> Result<(Target, String), String> {
+    reach(source, label(task), options)
+}
+
+/// The same for whoever has no task; `label` is shown on the server.
+pub(crate) fn reach(
+    source: &Source,
+    label: String,
+    options: &Options,
+) -> Result<(Target, String), String> {
+    let (name, timeout) = (&source.name, options.connect_timeout);
+    let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
+    let Some(dialect) = DialectName::of_url(&url) else {
+        return Err(format!(
+            "the URL of source '{name}' must begin with sqlite:, mysql:// or postgres://"
+        ));
+    };
+    let at = address::shown(dialect, &url)
+        .map_err(|said| format!("source '{name}': configuration fault: {said}; nothing was run"))?;
+    if dialect == DialectName::Sqlite {
+        let refused = options.protected_files.check_sqlite_url(&url);
+        let refused = refused.map_err(address::opening);
+        refused.map_err(|said| format!("source '{name}' at {at}: {said}; nothing was run"))?;
+    }
+    let password = match (&source.password_env, &source.password_file) {
+        (Some(variable), _) => Some(std::env::var(variable).map_err(|_| {
+            format!("source '{name}': its password should be in {variable}, which is not set")
+        })?),
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file).map_err(|e| {
+                format!("source '{name}': cannot read its password file {file}: {e}")
+            })?;
+            Some(text.lines().next().unwrap_or_default().to_owned())
+        }
+        (None, None) => None,
+    };
+    let url = if options.verify_tls { with_verified_tls(&url) } else { url };
+    let guard: StatementGuard = match dialect {
+        DialectName::Sqlite => confine_to_file,
+        DialectName::Mysql | DialectName::Postgres => let_all_through,
+    };
+    Ok((Target { url, password: password.map(SecretString::from), label, timeout, guard }, at))
+}

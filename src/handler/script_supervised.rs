@@ -1,0 +1,310 @@
+//! A script with a keeper, seen from the worker: starting it, the leash, what the keeper says.
+
+use crate::domain::outcome::Stream;
+use crate::handler::child::{Pipes, Plan};
+use crate::handler::process_tree::Family;
+use crate::handler::script_exit::{self, Ending};
+use crate::handler::script_unsupervised::end_family;
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::supervisor_protocol::{Order, Said, Told, WORD};
+use crate::handler::{Context, StopReason, UNCONFIRMED};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// Between two attempts to wake a keeper that does not say whether its script runs.
+const WAKE_EVERY: Duration = Duration::from_millis(200);
+
+/// A script and its keeper. Dropped in the middle, it lets go of the leash, and the keeper ends all.
+pub(crate) struct Kept {
+    keeper: Child,
+    /// `None` when it was let go.
+    leash: Option<OwnedWriteHalf>,
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    pulse: watch::Receiver<u64>,
+    pid: i32,
+    family: Family,
+    is_lapsed: bool,
+}
+
+/// Why a script does not run under a keeper.
+pub(crate) enum NoStart {
+    /// There can be no keeper here; nothing was started.
+    Unfit(String),
+    /// The script cannot be started.
+    Failed(String),
+    /// It was to stop before it began.
+    Stopped(StopReason),
+    /// The keeper was lost in the moment in which it started the script.
+    Lost(String),
+}
+
+/// What was heard of a script that runs.
+enum Heard {
+    Ended(ExitStatus),
+    /// The keeper has ended, or does not speak our language.
+    Nothing,
+}
+
+impl Kept {
+    /// Starts `program` as keeper of the plan; `run` is what the cookie of the script says.
+    pub(crate) async fn start(
+        program: &Path,
+        plan: &Plan,
+        run: &str,
+        ctx: &Context,
+    ) -> Result<Self, NoStart> {
+        let mut kept = Self::spawn(program, plan, run, ctx).map_err(NoStart::Unfit)?;
+        let first = tokio::select! {
+            biased;
+            reason = ctx.stopped() => return Err(NoStart::Stopped(reason)),
+            said = timeout(ctx.options.kill_confirm, kept.heard()) => said.ok().flatten(),
+        };
+        match first {
+            Some(Said::Ready) => {}
+            Some(Said::Unfit(why)) => return Err(NoStart::Unfit(why)),
+            _ => {
+                let _it_has_ended = kept.keeper.start_kill();
+                return Err(NoStart::Unfit(format!("{} is none", program.display())));
+            }
+        }
+        // From here on the script may run, whatever we hear.
+        kept.tell(Told::Alive);
+        match kept.first_word(ctx).await {
+            Some(Said::Started(pid)) => {
+                kept.pid = pid;
+                kept.family = Family::new(pid, run);
+                Ok(kept)
+            }
+            Some(Said::Cannot(why)) => Err(NoStart::Failed(why)),
+            _ => Err(NoStart::Lost(kept.lost(ctx).await)),
+        }
+    }
+
+    fn spawn(program: &Path, plan: &Plan, run: &str, ctx: &Context) -> Result<Self, String> {
+        let cannot = |e: std::io::Error| format!("cannot start {}: {e}", program.display());
+        let order = Order {
+            lease: ctx.options.script_lease,
+            processes: ctx.options.script_processes,
+            account: plan.account.as_ref().map(|account| account.ids),
+            folder: plan.folder.clone(),
+            interpreter: plan.interpreter.clone(),
+            file: plan.file.clone(),
+        };
+        // Both ends close at an exec, so nobody else ever holds ours.
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(cannot)?;
+        ours.set_nonblocking(true).map_err(cannot)?;
+        let (reading, leash) = UnixStream::from_std(ours).map_err(cannot)?.into_split();
+        let keeper = Command::new(program)
+            .arg0("procession")
+            .arg(WORD)
+            .args(order.words())
+            .env_clear()
+            .envs(&plan.variables)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        let pid = keeper.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        Ok(Self {
+            keeper,
+            leash: Some(leash),
+            lines: BufReader::new(reading).lines(),
+            pulse: ctx.pulse.clone(),
+            pid,
+            family: Family::new(pid, run),
+            is_lapsed: false,
+        })
+    }
+
+    /// What came of the start. A script may have stopped its keeper (SIGSTOP) before that could say
+    /// that it runs; so it is woken until it has.
+    async fn first_word(&mut self, ctx: &Context) -> Option<Said> {
+        let waking = async {
+            loop {
+                sleep(WAKE_EVERY).await;
+                wake(self.keeper.id());
+            }
+        };
+        let too_long = async {
+            ctx.stopped().await;
+            sleep(ctx.options.kill_confirm).await;
+        };
+        tokio::select! {
+            biased;
+            line = self.lines.next_line() => line.ok().flatten().and_then(|line| Said::read(&line)),
+            () = too_long => None,
+            never = waking => never,
+        }
+    }
+
+    /// The script's number.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What it prints to.
+    pub(crate) fn pipes(&mut self) -> Pipes {
+        (self.keeper.stdout.take(), self.keeper.stderr.take())
+    }
+
+    /// Waits for its end, or stops it; sees to what it leaves behind.
+    pub(crate) async fn run(&mut self, ctx: &Context) -> Ending {
+        let reason = tokio::select! {
+            biased;
+            heard = self.end(ctx) => return self.by_itself(heard, ctx).await,
+            reason = ctx.stopped() => reason,
+        };
+        ctx.log.line(Stream::System, script_exit::stopping(reason));
+        let start = Stopwatch::start();
+        if reason != StopReason::Fenced {
+            self.family.signal(Signal::SIGTERM);
+            if timeout(ctx.options.kill_grace, self.end(ctx)).await.is_err() {
+                ctx.log.line(Stream::System, script_exit::FORCED);
+                self.family.signal(Signal::SIGKILL);
+            }
+        }
+        self.let_go();
+        match self.gone(ctx).await {
+            Ok(()) => {
+                let seconds = start.elapsed().as_secs_f64();
+                ctx.log.line(Stream::System, script_exit::gone(self.pid, seconds));
+                Ending::Stopped(reason)
+            }
+            Err(said) => Ending::Unknown(said),
+        }
+    }
+
+    /// After an end that nobody asked for.
+    async fn by_itself(&mut self, heard: Heard, ctx: &Context) -> Ending {
+        let Heard::Ended(status) = heard else {
+            return Ending::Unknown(self.lost(ctx).await);
+        };
+        let is_lapsed = self.is_lapsed;
+        if status.success() && !is_lapsed {
+            self.tell(Told::Spare);
+        } else {
+            self.let_go();
+        }
+        match self.gone(ctx).await {
+            Ok(()) if is_lapsed => Ending::Lapsed,
+            Ok(()) => Ending::Own(status),
+            Err(said) => Ending::Unknown(said),
+        }
+    }
+
+    /// The end of the script, renewing its lease until then.
+    async fn end(&mut self, ctx: &Context) -> Heard {
+        let mut has_pulse = true;
+        loop {
+            tokio::select! {
+                biased;
+                line = self.lines.next_line() => match line {
+                    Ok(Some(line)) => {
+                        if let Some(Said::Ended(status)) = self.hear(&line, ctx) {
+                            return Heard::Ended(status);
+                        }
+                    }
+                    Ok(None) | Err(_) => return Heard::Nothing,
+                },
+                beat = self.pulse.changed(), if has_pulse => match beat {
+                    Ok(()) => self.tell(Told::Alive),
+                    Err(_) => has_pulse = false,
+                },
+            }
+        }
+    }
+
+    /// Waits for the end of the keeper, which is the end of all.
+    async fn gone(&mut self, ctx: &Context) -> Result<(), String> {
+        let end = async {
+            while let Ok(Some(line)) = self.lines.next_line().await {
+                self.hear(&line, ctx);
+            }
+            self.keeper.wait().await
+        };
+        match timeout(ctx.options.kill_confirm, end).await {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(_) => Err(self.lost(ctx).await),
+            Err(_) => {
+                let keeper = format!("the keeper of process {}", self.pid);
+                Err(format!("{UNCONFIRMED}: {keeper} still finds something of it"))
+            }
+        }
+    }
+
+    /// What is said of a keeper that is gone too early; whatever can be found is killed.
+    async fn lost(&mut self, ctx: &Context) -> String {
+        self.let_go();
+        let how = match timeout(ctx.options.kill_confirm, self.keeper.wait()).await {
+            Ok(Ok(status)) => format!("ended early ({status})"),
+            Ok(Err(error)) => format!("cannot be waited for: {error}"),
+            Err(_) => "does not answer".to_owned(),
+        };
+        let rest = match end_family(&self.family, ctx).await {
+            None => "what could be found of it was killed".to_owned(),
+            Some(left) => format!("process {} ({}) still runs", left.pid, left.name),
+        };
+        format!("how the script ended is not known: its keeper {how}; {rest}")
+    }
+
+    /// The next thing that the keeper says; `None` when it has ended.
+    async fn heard(&mut self) -> Option<Said> {
+        self.lines.next_line().await.ok().flatten().and_then(|line| Said::read(&line))
+    }
+
+    fn hear(&mut self, line: &str, ctx: &Context) -> Option<Said> {
+        let said = Said::read(line);
+        match &said {
+            Some(Said::Left(pid, fate, name)) => {
+                ctx.log.line(Stream::System, script_exit::left(*pid, name, *fate));
+            }
+            Some(Said::Lapsed) => self.is_lapsed = true,
+            _ => {}
+        }
+        said
+    }
+
+    /// Never waits: a keeper that does not read is as good as none.
+    fn tell(&self, told: Told) {
+        if let Some(leash) = &self.leash {
+            let _it_has_ended = leash.try_write(&[told as u8]);
+        }
+    }
+
+    /// Lets go of the leash. A keeper that was stopped goes on, or it would not notice.
+    fn let_go(&mut self) {
+        self.leash = None;
+        wake(self.keeper.id());
+    }
+}
+
+/// Lets a process of ours go on that was stopped.
+fn wake(pid: Option<u32>) {
+    if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
+        let _it_has_ended = kill(Pid::from_raw(pid), Signal::SIGCONT);
+    }
+}
+
+/// Said once per process, for whoever runs it; each job's log says it too.
+pub(crate) fn complain(why: &str) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        tracing::warn!("scripts run without a keeper and outlive a kill -9 of this process: {why}");
+    });
+}
+
+/// What a script's log says when there is no keeper.
+pub(crate) fn without(why: &str) -> String {
+    format!("runs without a keeper, so it would outlive a kill -9 of this process: {why}")
+}

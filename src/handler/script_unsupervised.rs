@@ -1,0 +1,157 @@
+//! A script without a keeper: a child of this process, which outlives it when that is killed.
+
+use crate::domain::outcome::Stream;
+use crate::handler::child::{Pipes, Plan};
+use crate::handler::process_tree::{Family, Member};
+use crate::handler::script_exit::{self, Ending, Fate};
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::{Context, StopReason, UNCONFIRMED};
+use nix::sys::signal::Signal;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// Between two looks at the process table.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A script that runs as our own child.
+pub(crate) struct Alone {
+    child: Child,
+    pid: i32,
+    /// `None` when its end has been seen to.
+    family: Option<Family>,
+}
+
+impl Alone {
+    /// Starts the plan; `run` is what its cookie says.
+    pub(crate) fn start(plan: &Plan, run: &str) -> Result<Self, String> {
+        let mut command = Command::new(&plan.interpreter);
+        command
+            .arg(&plan.file)
+            .current_dir(&plan.folder)
+            .env_clear()
+            .envs(&plan.variables)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let child =
+            command.spawn().map_err(|e| format!("cannot start {:?}: {e}", plan.interpreter))?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        let pid = pid.ok_or("the child has no number")?;
+        Ok(Self { child, pid, family: Some(Family::new(pid, run)) })
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What it prints to.
+    pub(crate) fn pipes(&mut self) -> Pipes {
+        (self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Waits for its end, or stops it; sees to what it leaves behind.
+    pub(crate) async fn run(&mut self, ctx: &Context) -> Ending {
+        let Some(family) = self.family.clone() else {
+            return Ending::Unknown("the script has no process family".to_owned());
+        };
+        let (status, reason) = self.wait(&family, ctx).await;
+        let is_good = matches!(&status, Ok(status) if status.success()) && reason.is_none();
+        tidy(&family, ctx, is_good).await;
+        let ending = match (status, reason) {
+            (_, Some(reason)) => confirm(&family, self.pid, reason, ctx).await,
+            (Ok(status), None) => Ending::Own(status),
+            (Err(error), None) => {
+                Ending::Unknown(format!("cannot wait for process {}: {error}", self.pid))
+            }
+        };
+        self.family = None;
+        ending
+    }
+
+    /// Waits for the exit; asked to stop, sends TERM, and KILL when the grace is over.
+    async fn wait(
+        &mut self,
+        family: &Family,
+        ctx: &Context,
+    ) -> (std::io::Result<ExitStatus>, Option<StopReason>) {
+        let reason = tokio::select! {
+            biased;
+            status = self.child.wait() => return (status, None),
+            reason = ctx.stopped() => reason,
+        };
+        ctx.log.line(Stream::System, script_exit::stopping(reason));
+        if reason != StopReason::Fenced {
+            family.signal(Signal::SIGTERM);
+            if let Ok(status) = timeout(ctx.options.kill_grace, self.child.wait()).await {
+                return (status, Some(reason));
+            }
+            ctx.log.line(Stream::System, script_exit::FORCED);
+        }
+        family.signal(Signal::SIGKILL);
+        match timeout(ctx.options.kill_confirm, self.child.wait()).await {
+            Ok(status) => (status, Some(reason)),
+            Err(_) => (Err(std::io::ErrorKind::TimedOut.into()), Some(reason)),
+        }
+    }
+}
+
+impl Drop for Alone {
+    /// Kills the family when the handler is dropped in the middle: nobody else would.
+    fn drop(&mut self) {
+        if let Some(family) = &self.family {
+            family.end_all();
+        }
+    }
+}
+
+/// Ends what the script left behind, see the head of `handler::script`.
+async fn tidy(family: &Family, ctx: &Context, is_good: bool) {
+    let look = family.clone();
+    let left = tokio::task::spawn_blocking(move || {
+        let members = look.members();
+        if is_good {
+            look.signal(Signal::SIGKILL);
+            members
+        } else {
+            look.end_all()
+        }
+    });
+    for member in left.await.unwrap_or_default() {
+        let is_killed = member.is_in_group || !is_good;
+        let fate = if is_killed { Fate::Killed } else { Fate::LeftAlone };
+        ctx.log.line(Stream::System, script_exit::left(member.pid, &member.name, fate));
+    }
+}
+
+/// Kills on until none of the family is to be seen.
+async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -> Ending {
+    let start = Stopwatch::start();
+    match end_family(family, ctx).await {
+        None => {
+            let seconds = start.elapsed().as_secs_f64();
+            ctx.log.line(Stream::System, script_exit::gone(pid, seconds));
+            Ending::Stopped(reason)
+        }
+        Some(Member { pid, name, .. }) => {
+            Ending::Unknown(format!("{UNCONFIRMED}: process {pid} ({name}) still runs"))
+        }
+    }
+}
+
+/// Kills whoever is found of a family until nobody is; one that is still there when that took too long.
+pub(crate) async fn end_family(family: &Family, ctx: &Context) -> Option<Member> {
+    let start = Stopwatch::start();
+    loop {
+        let look = family.clone();
+        let left = tokio::task::spawn_blocking(move || look.end_all()).await.unwrap_or_default();
+        let first = left.into_iter().next()?;
+        if start.elapsed() > ctx.options.kill_confirm {
+            return Some(first);
+        }
+        sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,155 @@
+//! The private folder of a script, and what is done about those that a killed process left.
+
+use crate::handler::process_tree::{pids, started};
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+/// How the names of the folders begin; behind it `<pid>-<start>-<id>`.
+const NAME: &str = "procession-";
+
+/// A private folder, removed with this value.
+#[derive(Debug)]
+pub(crate) struct Dir {
+    path: PathBuf,
+    /// Held as long as we live and by nobody after us, also when we end by `kill -9`.
+    _lock: Option<fs::File>,
+}
+
+impl Dir {
+    /// Makes one that only we can enter: scripts may hold what others must not read. The first one
+    /// of this process removes those of processes that are gone.
+    pub(crate) fn create() -> io::Result<Self> {
+        static SWEEP: Once = Once::new();
+        let root = std::env::temp_dir();
+        SWEEP.call_once(|| sweep(&root));
+        Self::create_in(&root)
+    }
+
+    fn create_in(root: &Path) -> io::Result<Self> {
+        let pid = std::process::id();
+        let start = i32::try_from(pid).ok().and_then(started).unwrap_or(0);
+        let id = uuid::Uuid::new_v4().simple();
+        let path = root.join(format!("{NAME}{pid}-{start}-{id}"));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = fs::File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "a script's folder stays behind");
+        }
+    }
+}
+
+/// Removes the folders in `root` whose process is gone: ours by name and by owner, and used by
+/// nobody. A fault here is not the script's, so it is only logged.
+fn sweep(root: &Path) {
+    let Some(own) = fs::metadata("/proc/self").ok().map(|own| own.uid()) else {
+        return;
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        // A script with a user of its own has its folder for its own.
+        let is_ours = |data: &Metadata| data.uid() == own || own == 0;
+        let is_left = |data: Metadata| data.is_dir() && is_ours(&data) && is_abandoned(&path);
+        if !fs::symlink_metadata(&path).is_ok_and(is_left) {
+            continue;
+        }
+        match fs::remove_dir_all(&path) {
+            Ok(()) => tracing::info!(path = %path.display(), "removed a killed process's folder"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a script's folder stays behind");
+            }
+        }
+    }
+}
+
+/// Whether the process in the folder's name is gone, and nobody holds its lock (that process may
+/// live in another container, with numbers of its own), and no script of it still runs there.
+fn is_abandoned(path: &Path) -> bool {
+    let Some((pid, start)) = path.file_name().and_then(|name| maker(name.to_str()?)) else {
+        return false;
+    };
+    started(pid) != Some(start)
+        && fs::File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
+        && !pids().into_iter().any(|pid| uses(pid, path))
+}
+
+/// The process that a folder's name says made it, and when that started.
+fn maker(name: &str) -> Option<(i32, u64)> {
+    let mut parts = name.strip_prefix(NAME)?.split('-');
+    let maker = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let id = parts.next()?;
+    (uuid::Uuid::try_parse(id).is_ok() && parts.next().is_none()).then_some(maker)
+}
+
+/// Whether a process is at work in a folder, or runs a script in it.
+fn uses(pid: i32, folder: &Path) -> bool {
+    let is_there = |at: PathBuf| at.starts_with(folder);
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let script = folder.join("script");
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(is_there)
+        || words.split(|b| *b == 0).any(|word| word == script.as_os_str().as_encoded_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// The number of a process that is gone.
+    fn dead() -> u32 {
+        let mut child = Command::new("true").spawn().expect("true");
+        child.wait().expect("its end");
+        child.id()
+    }
+
+    #[test]
+    fn only_folders_of_processes_that_are_gone_are_swept() {
+        let root = tempfile::tempdir().expect("folder");
+        let make = |name: String| {
+            let path = root.path().join(name);
+            fs::create_dir(&path).expect("a folder");
+            fs::write(path.join("script"), "secret").expect("a script");
+            path
+        };
+        let (dead, own) = (dead(), std::process::id());
+        let id = || uuid::Uuid::new_v4().simple();
+        let left = [
+            make(format!("procession-{dead}-7-{}", id())),
+            // Another process got the number since.
+            make(format!("procession-{own}-1-{}", id())),
+        ];
+        let ours = Dir::create_in(root.path()).expect("a folder");
+        let locked = make(format!("procession-{dead}-8-{}", id()));
+        let lock = fs::File::open(&locked).expect("a folder");
+        lock.try_lock().expect("a lock");
+        let used = make(format!("procession-{dead}-9-{}", id()));
+        let mut user = Command::new("sleep").arg("60").current_dir(&used).spawn().expect("sleep");
+        let others = [
+            make("procession-of-somebody".to_owned()),
+            make(format!("procession-{dead}-7-notes")),
+            make(format!("other-{dead}-7-{}", id())),
+        ];
+        let link = root.path().join(format!("procession-{dead}-7-{}", id()));
+        std::os::unix::fs::symlink(&others[2], &link).expect("a link");
+        sweep(root.path());
+        assert!(left.iter().all(|path| !path.exists()), "{left:?}");
+        assert!(ours.path().exists() && locked.exists() && used.exists() && link.exists());
+        assert!(others.iter().all(|path| path.join("script").exists()));
+        user.kill().and_then(|()| user.wait()).expect("its end");
+        drop(lock);
+        sweep(root.path());
+        assert!(!locked.exists() && !used.exists());
+    }
+}

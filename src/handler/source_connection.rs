@@ -1,0 +1,257 @@
+//! The way to a data source: connect, gain the session lock, ask whether the row is still ours.
+//!
+//! Nothing of a body has been sent before this is done, so every failure here may be tried again, and
+//! says so (`before_it_began`).
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::session::{Session, Target};
+use crate::db::session_lock::Lock;
+use crate::domain::id::SourceName;
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::retry::ErrorClass;
+use crate::domain::time::span_words;
+use crate::handler::run_on_source::{Body, facts, label};
+use crate::handler::stopwatch::Stopwatch;
+use crate::handler::wait_for_source::{Away, Trouble, Whose, not_ours};
+use crate::handler::{Context, Task};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// Between two attempts to gain the session lock, at first; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause between two of them. The next one is what keeps the session from being idle.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Why there is no session that is ready.
+enum NotReady {
+    /// The source is away, perhaps only now.
+    Away(Trouble),
+    /// The session is of no use: something of the body before is on it.
+    Spent,
+    /// Another attempt makes no sense.
+    Over(Outcome),
+}
+
+/// Connects, waits for the lock, asks for the claim; waits for a source that is away.
+pub(crate) async fn get_ready(
+    task: &Task,
+    ctx: &Context,
+    (source, target, at): (&SourceName, &Target, &str),
+    body: &dyn Body,
+) -> Result<Session, Outcome> {
+    let mut away = Away::new(task, ctx, (source, at), Whose::Try);
+    let mut asking = None;
+    loop {
+        // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
+        let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
+        let kept = if is_counted { None } else { ctx.sessions.take(target).await };
+        let is_kept = kept.is_some();
+        let opened = match kept {
+            Some(session) => Ok(session),
+            None => connect(ctx, source, (target, at)).await,
+        };
+        let trouble = match opened {
+            Ok(mut session) => {
+                tracing::trace!(target: "procession::moment", id = task.queue_id.0, "connected");
+                let patience = (&mut away, &mut asking);
+                match lock_and_ask((&mut session, is_kept), (task, body), ctx, patience).await {
+                    Ok(()) => return Ok(session),
+                    Err(NotReady::Spent) => {
+                        session.close().await;
+                        continue;
+                    }
+                    // Its server may be well: nobody has looked since the last body.
+                    Err(NotReady::Away(_)) if is_kept => {
+                        ctx.sessions.forget(target);
+                        continue;
+                    }
+                    Err(NotReady::Away(trouble)) => trouble,
+                    Err(NotReady::Over(outcome)) => {
+                        session.close().await;
+                        return Err(outcome);
+                    }
+                }
+            }
+            Err(trouble) => trouble,
+        };
+        away.wait(trouble).await?;
+    }
+}
+
+/// What is done with a session before a body may run on it.
+async fn lock_and_ask(
+    (session, is_kept): (&mut Session, bool),
+    (task, body): (&Task, &dyn Body),
+    ctx: &Context,
+    (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
+) -> Result<(), NotReady> {
+    session.introduce(facts(task), &label(task), body.gives(session.dialect()));
+    // Of a recorded body the ledger may say that it is done.
+    let body = Some(body).filter(|_| !task.job.tx.is_recorded());
+    gain_lock((session, is_kept), (task, body), ctx, away).await?;
+    tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
+    claim(session, body, ctx, asking).await
+}
+
+/// Whether the body may begin, or why that could not be learnt.
+async fn ask(ctx: &Context) -> Result<bool, String> {
+    match timeout(ctx.options.idle / 2, ctx.claim.may_begin()).await {
+        Ok(answer) => answer.map_err(|error| format!("{error:#}")),
+        Err(_) => Err("no answer in time".to_owned()),
+    }
+}
+
+/// The same while the body looks what it has to know. A session that gives no answer to that is not to be
+/// used again.
+async fn ask_and_look(
+    session: &mut Session,
+    body: &dyn Body,
+    ctx: &Context,
+) -> Result<Result<bool, String>, NotReady> {
+    let limit = ctx.options.connect_timeout;
+    let (answer, looked) = tokio::join!(ask(ctx), timeout(limit, body.look(session)));
+    if looked.is_err() && answer != Ok(false) {
+        let error = SessionError::Lost(format!("no answer within {limit:?}"));
+        return Err(NotReady::Away(Trouble::asking("before the body".to_owned(), error)));
+    }
+    Ok(answer)
+}
+
+/// Opens a session for a body or for who looks after one.
+pub(crate) async fn connect(
+    ctx: &Context,
+    source: &SourceName,
+    (target, at): (&Target, &str),
+) -> Result<Session, Trouble> {
+    let opened = Session::open(target).await;
+    let mut session = opened.map_err(|none| Trouble::opening(source, at, none))?;
+    if session.dialect() == Dialect::Sqlite {
+        session.take_turns(ctx.sessions.turns(target));
+    }
+    let limited = session.limit_idle(ctx.options.idle).await;
+    limited.map_err(|e| Trouble::asking(format!("cannot set up the session on '{source}'"), e))?;
+    let who = whose(&session);
+    ctx.log.line(Stream::System, format!("connected to source '{source}' ({who})"));
+    Ok(session)
+}
+
+fn whose(session: &Session) -> String {
+    let number = session.id().map_or(String::new(), |id| format!(", session {}", id.number));
+    format!("{}{number}", session.dialect().as_str())
+}
+
+/// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long as
+/// that one lives, whatever became of the worker that sent it.
+async fn gain_lock(
+    (session, mut is_kept): (&mut Session, bool),
+    (task, body): (&Task, Option<&dyn Body>),
+    ctx: &Context,
+    away: &mut Away<'_>,
+) -> Result<(), NotReady> {
+    let source = task.source.as_ref().map_or("", |s| s.name.as_str());
+    let trouble = |e| {
+        NotReady::Away(Trouble::asking(format!("cannot take the session lock on '{source}'"), e))
+    };
+    let (since, mut pause, mut has_waited) = (Stopwatch::start(), PAUSE_MIN, false);
+    let longest = PAUSE_MAX.min(ctx.options.idle / 3);
+    loop {
+        let lock = try_lock(session, &task.lock_name, body).await.map_err(trouble)?;
+        if lock == Lock::Spent {
+            // Perhaps it has the lock, and the next one should not wait for its end.
+            let _closing_frees_it_too = session.unlock(&task.lock_name).await;
+            return Err(NotReady::Spent);
+        }
+        // Only now it is known to be as new.
+        if std::mem::take(&mut is_kept) {
+            let who = whose(session);
+            ctx.log.line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
+        }
+        if lock == Lock::Gained {
+            break;
+        }
+        away.is_over().await;
+        if !has_waited {
+            // `None` when it ended between the two questions.
+            let holder = session.lock_holder(&task.lock_name).await.map_err(trouble)?;
+            if let Some(holder) = holder {
+                has_waited = true;
+                let number = holder.id.number;
+                let said = format!(
+                    "waits for an earlier start of this job that still runs on the server (session \
+                     {number}: {})",
+                    holder.state
+                );
+                ctx.log.line(Stream::System, said);
+                let said = format!(
+                    "an earlier start of it still runs on source '{source}' (session {number})"
+                );
+                ctx.claim.waits_on(Some(said)).await;
+            }
+        }
+        sleep(pause.min(longest)).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+        away.still_wanted().await.map_err(NotReady::Over)?;
+    }
+    away.is_over().await;
+    if has_waited {
+        let waited = span_words(since.ms());
+        ctx.log.line(Stream::System, format!("the earlier start is gone after {waited}"));
+        ctx.claim.waits_on(None).await;
+    }
+    Ok(())
+}
+
+/// Tries to take the lock; where that can be learnt with it, the body is told what it calls.
+async fn try_lock(
+    session: &mut Session,
+    lock: &str,
+    body: Option<&dyn Body>,
+) -> Result<Lock, SessionError> {
+    let Some((body, name)) = body.and_then(|body| Some((body, body.calls()?))) else {
+        return session.try_lock(lock).await;
+    };
+    let routine = (name.schema.as_deref(), name.name.as_str());
+    let (locked, found) = session.try_lock_and_look(lock, routine).await?;
+    if let Some(found) = found {
+        body.found(found);
+    }
+    Ok(locked)
+}
+
+/// Asks whether the body may begin, now that nobody else can run it. While our own database does
+/// not answer, the session is kept awake, or its server would end it and free the lock; after
+/// `Options.away` the try gives up.
+///
+/// Meanwhile `body` asks what it has to know (for a CALL, which procedure it is): neither answer is needed
+/// for the other question.
+async fn claim(
+    session: &mut Session,
+    mut body: Option<&dyn Body>,
+    ctx: &Context,
+    asking: &mut Option<Stopwatch>,
+) -> Result<(), NotReady> {
+    let mut since = *asking.get_or_insert_with(Stopwatch::start);
+    loop {
+        let answer = match body.take() {
+            Some(body) => ask_and_look(session, body, ctx).await?,
+            None => ask(ctx).await,
+        };
+        let why = match answer {
+            Ok(true) => return Ok(()),
+            Ok(false) => return Err(NotReady::Over(not_ours())),
+            Err(why) => why,
+        };
+        if !ctx.claim.is_made() {
+            since = *asking.insert(Stopwatch::start());
+        }
+        if since.elapsed() >= ctx.options.away {
+            let said = format!("cannot ask whether the row is still ours: {why}; nothing was run");
+            let outcome = Outcome::ended(End::Failed, said).before_it_began();
+            return Err(NotReady::Over(outcome.of_class(ErrorClass::ConnectionLost, None)));
+        }
+        let awake = session.run("SELECT 1", &[]).await;
+        awake.map_err(|e| NotReady::Away(Trouble::asking("before the body".to_owned(), e)))?;
+        sleep(PAUSE_MAX.min(ctx.options.idle / 3)).await;
+    }
+}

@@ -1,0 +1,176 @@
+//! What a worker and the keeper of its script say to each other: over the arguments, and then over
+//! the leash, a socket whose end tells each of them that the other is gone.
+
+use crate::handler::script_account::AccountIds;
+use crate::handler::script_exit::Fate;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// The word after the program's name that makes it a keeper.
+pub const WORD: &str = "script-keeper";
+/// What a worker tells its keeper, a byte each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Start, or: the lease was renewed.
+    Alive = b'.' as isize,
+    /// The script ended well: what left its group on purpose may live on.
+    Spare = b's' as isize,
+}
+
+/// What a keeper says to its worker, a line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It can keep a script, and starts it when it is told that the worker lives.
+    Ready,
+    /// It cannot keep a script here; nothing was started.
+    Unfit(String),
+    /// The script cannot be started.
+    Cannot(String),
+    /// The script is this process.
+    Started(i32),
+    /// The script ended by itself, with this wait status. The keeper waits for `Told::Spare` or the
+    /// end of the leash.
+    Ended(ExitStatus),
+    /// This was still there at the end.
+    Left(i32, Fate, String),
+    /// The lease ran out before the script ended; all are being ended.
+    Lapsed,
+}
+
+impl Said {
+    /// The line, without its newline.
+    pub(crate) fn line(&self) -> String {
+        let flat = |text: &str| text.replace(['\n', '\r'], " ");
+        match self {
+            Self::Ready => "ready".to_owned(),
+            Self::Unfit(why) => format!("unfit {}", flat(why)),
+            Self::Cannot(why) => format!("cannot {}", flat(why)),
+            Self::Started(pid) => format!("started {pid}"),
+            Self::Ended(status) => format!("ended {}", status.into_raw()),
+            Self::Left(pid, Fate::Killed, name) => format!("killed {pid} {}", flat(name)),
+            Self::Left(pid, Fate::LeftAlone, name) => format!("spared {pid} {}", flat(name)),
+            Self::Lapsed => "lapsed".to_owned(),
+        }
+    }
+
+    /// What a line says.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let left = |fate| {
+            let (pid, name) = rest.split_once(' ')?;
+            Some(Self::Left(pid.parse().ok()?, fate, name.to_owned()))
+        };
+        Some(match word {
+            "ready" => Self::Ready,
+            "unfit" => Self::Unfit(rest.to_owned()),
+            "cannot" => Self::Cannot(rest.to_owned()),
+            "started" => Self::Started(rest.parse().ok()?),
+            "ended" => Self::Ended(ExitStatus::from_raw(rest.parse().ok()?)),
+            "killed" => left(Fate::Killed)?,
+            "spared" => left(Fate::LeftAlone)?,
+            "lapsed" => Self::Lapsed,
+            _ => return None,
+        })
+    }
+}
+
+/// What a keeper is to keep. The environment of the script is the keeper's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// How long the script may run on without a renewal.
+    pub(crate) lease: Duration,
+    /// How many processes it may have, where the system limits them.
+    pub(crate) processes: Option<u32>,
+    /// As whom it runs, where that is not its keeper's user.
+    pub(crate) account: Option<AccountIds>,
+    /// Where it works.
+    pub(crate) folder: PathBuf,
+    /// What runs it.
+    pub(crate) interpreter: PathBuf,
+    /// The script.
+    pub(crate) file: PathBuf,
+}
+
+impl Order {
+    /// As arguments behind `WORD`.
+    pub(crate) fn words(&self) -> [OsString; 7] {
+        let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
+        [
+            self.lease.as_millis().to_string().into(),
+            self.processes.unwrap_or(0).to_string().into(),
+            id(|account| account.user).into(),
+            id(|account| account.group).into(),
+            self.folder.clone().into(),
+            self.interpreter.clone().into(),
+            self.file.clone().into(),
+        ]
+    }
+
+    pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
+        let words: Vec<OsString> = words.collect();
+        let [lease, processes, user, group, folder, interpreter, file] = &words[..] else {
+            return None;
+        };
+        let number = |word: &OsString| word.to_str()?.parse::<u32>().ok();
+        let processes = number(processes)?;
+        // A script never runs as root by this, so 0 is free to say that it has no account.
+        let account = AccountIds { user: number(user)?, group: number(group)? };
+        Some(Self {
+            lease: Duration::from_millis(lease.to_str()?.parse().ok()?),
+            processes: (processes > 0).then_some(processes),
+            account: (account.user > 0).then_some(account),
+            folder: folder.into(),
+            interpreter: interpreter.into(),
+            file: file.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        for said in [
+            Said::Ready,
+            Said::Unfit("no /proc".to_owned()),
+            Said::Cannot("cannot start \"/bin/sh\"".to_owned()),
+            Said::Started(4_711),
+            Said::Ended(ExitStatus::from_raw(3 << 8)),
+            // Exit code 137 is not signal 9, and 34 is a signal that has no name.
+            Said::Ended(ExitStatus::from_raw(137 << 8)),
+            Said::Ended(ExitStatus::from_raw(9)),
+            Said::Ended(ExitStatus::from_raw(34)),
+            Said::Left(7, Fate::Killed, "a (b) c".to_owned()),
+            Said::Left(8, Fate::LeftAlone, String::new()),
+            Said::Lapsed,
+        ] {
+            assert_eq!(Said::read(&said.line()), Some(said));
+        }
+        let two_lines = Said::Left(7, Fate::Killed, "a\nended 0".to_owned());
+        assert!(!two_lines.line().contains('\n'));
+        for line in ["", "ended", "ended x", "killed 7", "hello"] {
+            assert_eq!(Said::read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_order_is_understood() {
+        let order = Order {
+            lease: Duration::from_millis(13_500),
+            processes: Some(64),
+            account: Some(AccountIds { user: 1_001, group: 100 }),
+            folder: "/tmp/a folder".into(),
+            interpreter: "/bin/sh".into(),
+            file: "/tmp/a folder/script".into(),
+        };
+        assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
+        let free = Order { processes: None, account: None, ..order };
+        assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
+        assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
+    }
+}

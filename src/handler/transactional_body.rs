@@ -1,0 +1,298 @@
+//! One transaction with a body and the record of it: opened, filled, and committed or undone.
+
+use crate::db::dialect::Dialect;
+use crate::db::fault::SessionError;
+use crate::db::implicit_commit::CommitEvidence;
+use crate::db::session::Session;
+use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::handler::ledger::{Desk, known};
+use crate::handler::ledger_table::{Book, Found};
+use crate::handler::packet_limit::packet_fault;
+use crate::handler::run_on_source::{Body, Fault, classed, under_way};
+use crate::handler::{NOT_OURS, checks};
+
+const COMMIT: &str = "COMMIT";
+/// Where the ledger is written.
+pub(crate) const LEDGER: &str = "writing procession_ledger";
+
+/// A recorded task with its body.
+pub(crate) struct Once<'a> {
+    desk: Desk<'a>,
+    body: &'a dyn Body,
+    book: Book<'a>,
+    /// A savepoint that lives exactly as long as the transaction that we opened. No two tries have
+    /// one of the same name, so that no body can set it again.
+    canary: String,
+}
+
+/// What ended a transaction that was ours.
+enum EndedBy {
+    /// A commit of the body's own.
+    Commit,
+    /// A ROLLBACK of the body's own, or a deadlock that it swallowed: nothing is left of it.
+    Rollback,
+    /// A rollback, and then statements of these kinds, which may have committed what followed it.
+    PossibleCommit(Vec<String>),
+}
+
+impl<'a> Once<'a> {
+    pub(crate) fn new(desk: Desk<'a>, body: &'a dyn Body, book: Book<'a>) -> Self {
+        let canary = format!("procession_{}", uuid::Uuid::new_v4().simple());
+        Self { desk, body, book, canary }
+    }
+
+    /// Runs the transaction once. A fault leaves nothing behind but what its outcome says.
+    pub(crate) async fn run(&self, session: &mut Session) -> Result<Outcome, Fault> {
+        if let Err(fault) = self.open(session).await {
+            return self.undo(session, fault, CommitEvidence::None).await;
+        }
+        failpoint!("ledger.opened");
+        match under_way(self.body.run_inside(session)).await {
+            Ok(outputs) => match self.close(session, outputs).await {
+                Ok(outcome) => Ok(outcome),
+                // It looked for commits of the body, and took the savepoint away.
+                Err(fault) => self.undo(session, fault, CommitEvidence::None).await,
+            },
+            Err(fault) => match self.find_commit_behind_rollback(session, &fault).await {
+                Ok(committed) => self.undo(session, fault, committed).await,
+                Err(lost) => self.undo(session, lost, CommitEvidence::None).await,
+            },
+        }
+    }
+
+    /// On MySQL without autocommit: what a body does after a ROLLBACK of its own, or after a
+    /// deadlock that it swallowed, is then undone with the rest and not kept statement by statement.
+    async fn open(&self, session: &mut Session) -> Result<(), Fault> {
+        let begun = match session.dialect() {
+            Dialect::Mysql => session.run("SET autocommit = 0", &[]).await.map(|_| ()),
+            Dialect::Sqlite | Dialect::Postgres => session.begin().await,
+        };
+        begun.map_err(|e| Fault::before("opening the transaction", e))?;
+        let now = self.desk.ctx.record.now();
+        self.book.open(session, now).await.map_err(|e| Fault::before(LEDGER, e))?;
+        if session.dialect() == Dialect::Mysql {
+            let set = session.run(&format!("SAVEPOINT {}", self.canary), &[]).await;
+            set.map_err(|e| Fault::before("setting a savepoint", e))?;
+        }
+        Ok(())
+    }
+
+    /// After a body that ended well: looks whether the transaction is still ours, asks the success
+    /// rules, writes the record and commits.
+    async fn close(&self, session: &mut Session, outputs: Outputs) -> Result<Outcome, Fault> {
+        let (task, record) = (self.desk.task, &self.desk.ctx.record);
+        if let Some(ended_by) = self.ended_inside(session).await? {
+            return self.loose(session, outputs, ended_by).await;
+        }
+        let outcome = checks::ruled(task, self.desk.ctx, Outcome::success(outputs));
+        if outcome.end == End::Failed {
+            return Err(known(outcome));
+        }
+        let at = |place: &str| {
+            let place = place.to_owned();
+            move |e| Fault::At(place, e)
+        };
+        let kept = record.storable(&outcome.outputs);
+        let bytes = serde_json::to_string(&kept).map_or(0, |json| json.len());
+        let fault = packet_fault(session, "what the job returned, as JSON,", bytes).await;
+        if let Some(why) = fault.map_err(at(LEDGER))? {
+            let said = format!("procession_ledger cannot hold it: {why}; rolled back");
+            return Err(known(Outcome::ended(End::Failed, said).for_good()));
+        }
+        if !self.book.close(session, &kept, record.now()).await.map_err(at(LEDGER))? {
+            let said = "its row of procession_ledger was changed while it ran; rolled back";
+            return Err(Fault::Said(said.to_owned()));
+        }
+        let is_recorded = self.desk.ends_row();
+        let writes = if is_recorded { record.end(&outcome) } else { Vec::new() };
+        for write in writes {
+            let found = session.execute(&write.sql, &write.values).await;
+            if found.map_err(at("writing its end"))? != 1 {
+                let said = format!("{NOT_OURS}; it was rolled back and nothing took effect");
+                return Err(known(Outcome::ended(End::Failed, said)));
+            }
+        }
+        failpoint!("ledger.before_commit");
+        session.commit().await.map_err(at(COMMIT))?;
+        failpoint!("ledger.after_commit");
+        Ok(Outcome { is_recorded, ..outcome })
+    }
+
+    /// Whether the transaction that we opened has ended while its body ran. Only on MySQL can it:
+    /// PostgreSQL refuses COMMIT in a routine, and such words in SQL are refused by us.
+    async fn ended_inside(&self, session: &mut Session) -> Result<Option<EndedBy>, Fault> {
+        let at = |e| Fault::At("after the body".to_owned(), e);
+        if self.is_transaction_ours(session).await.map_err(at)? {
+            return Ok(None);
+        }
+        let found = self.book.read(session).await.map_err(at)?;
+        if found != Found::Nothing {
+            return Ok(Some(EndedBy::Commit));
+        }
+        Ok(Some(match session.find_commit_evidence().await.map_err(at)? {
+            CommitEvidence::Certain => EndedBy::Commit,
+            CommitEvidence::Possible(statements) => EndedBy::PossibleCommit(statements),
+            CommitEvidence::None => EndedBy::Rollback,
+        }))
+    }
+
+    /// Of a body that failed: what it may have committed after it ended our transaction. A commit while
+    /// the transaction was ours needs no looking for: it left the key.
+    async fn find_commit_behind_rollback(
+        &self,
+        session: &mut Session,
+        fault: &Fault,
+    ) -> Result<CommitEvidence, Fault> {
+        // Nothing can be asked of a session that is gone, or that is to be stopped.
+        if let Fault::Before(..) | Fault::At(_, SessionError::Lost(_) | SessionError::Braked) =
+            fault
+        {
+            return Ok(CommitEvidence::None);
+        }
+        let at = |e| Fault::At("after the body".to_owned(), e);
+        match self.is_transaction_ours(session).await.map_err(at)? {
+            true => Ok(CommitEvidence::None),
+            false => session.find_commit_evidence().await.map_err(at),
+        }
+    }
+
+    /// Whether the savepoint that we set is still there.
+    async fn is_transaction_ours(&self, session: &mut Session) -> Result<bool, SessionError> {
+        if session.dialect() != Dialect::Mysql {
+            return Ok(true);
+        }
+        match session.run(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
+            Ok(_) => Ok(true),
+            Err(SessionError::Database(error)) if error.is_no_savepoint() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The body ended well, but not in our transaction: what it did is there and is not tied to its
+    /// record. What it left uncommitted is committed too, as it would be outside of a transaction.
+    async fn loose(
+        &self,
+        session: &mut Session,
+        outputs: Outputs,
+        ended_by: EndedBy,
+    ) -> Result<Outcome, Fault> {
+        if matches!(ended_by, EndedBy::Rollback) {
+            let said = "the transaction was rolled back inside the body (a deadlock that it \
+                        swallowed, or a ROLLBACK of its own), so nothing of it is kept";
+            return Err(Fault::Said(said.to_owned()));
+        }
+        let at = |e| Fault::At("after a commit of the body's own".to_owned(), e);
+        self.leave_evidence(session).await.map_err(at)?;
+        if let EndedBy::PossibleCommit(statements) = ended_by {
+            return Ok(Outcome::ended(End::Unknown, possibly_committed(&statements)).for_good());
+        }
+        let said = "the body committed by itself, so its effect is there but is not tied to its \
+                    record";
+        Ok(Outcome { end: End::Warning, ..Outcome::success(outputs) }.caught(said))
+    }
+
+    /// The key stays `open`, so that no later try runs the body again.
+    async fn leave_evidence(&self, session: &mut Session) -> Result<(), SessionError> {
+        if self.book.read(session).await? == Found::Nothing {
+            self.book.open(session, self.desk.ctx.record.now()).await?;
+        }
+        session.commit().await
+    }
+
+    /// Rolls back, and reads the key to learn what that left; `committed` is what the body committed
+    /// after it had ended our transaction. Of a lost connection nothing can be
+    /// asked; the next try will.
+    async fn undo(
+        &self,
+        session: &mut Session,
+        fault: Fault,
+        committed: CommitEvidence,
+    ) -> Result<Outcome, Fault> {
+        match &fault {
+            Fault::Before(place, error @ SessionError::Lost(_)) => {
+                return Err(Fault::At(place.clone(), error.clone()));
+            }
+            Fault::At(_, SessionError::Lost(_)) => return Err(fault),
+            _ => {}
+        }
+        match session.rollback().await {
+            Ok(()) => self.desk.say("rolled back"),
+            Err(error @ SessionError::Lost(_)) => return Err(Fault::At("ROLLBACK".into(), error)),
+            // SQLite may have rolled back already.
+            Err(SessionError::Database(_) | SessionError::Braked) => {}
+        }
+        if matches!(fault, Fault::At(_, SessionError::Braked)) {
+            return Err(fault);
+        }
+        let at = |e| Fault::At("after the rollback".to_owned(), e);
+        let is_commit = matches!(&fault, Fault::At(place, _) if place == COMMIT);
+        match self.book.read(session).await {
+            Ok(Found::Done { attempt, outputs }) => Ok(self.desk.resolved(attempt, outputs)),
+            Ok(Found::Open { .. }) => Err(known(torn(fault))),
+            Ok(Found::Nothing) if is_commit => Err(fault),
+            Ok(Found::Nothing) => match committed {
+                CommitEvidence::Certain => {
+                    self.leave_evidence(session).await.map_err(at)?;
+                    Err(known(torn(fault)))
+                }
+                // The server ends the transaction of a deadlock's victim, and no statement ran since.
+                CommitEvidence::Possible(statements) if !fault.is_deadlock() => {
+                    self.leave_evidence(session).await.map_err(at)?;
+                    Err(known(possibly_torn(fault, &statements)))
+                }
+                CommitEvidence::Possible(_) | CommitEvidence::None => Err(refused(fault)),
+            },
+            Err(SessionError::Database(error)) => {
+                let said = format!("what it left could not be looked up: {error}");
+                Err(known(Outcome::ended(End::Unknown, said)))
+            }
+            Err(error) => Err(at(error)),
+        }
+    }
+}
+
+/// A body that failed after it had committed a part of its work.
+fn torn(fault: Fault) -> Outcome {
+    let said =
+        "the body had committed a part of its work by itself, which a rollback does not undo";
+    as_unknown(fault).caught(said)
+}
+
+/// A body that failed, of which cannot be learnt whether it had committed a part of its work.
+fn possibly_torn(fault: Fault, statements: &[String]) -> Outcome {
+    let outcome = as_unknown(fault);
+    let reason = possibly_committed(statements);
+    let message = outcome.message.map_or(reason.clone(), |own| format!("{own}; {reason}"));
+    Outcome { message: Some(message), ..outcome }.for_good()
+}
+
+fn possibly_committed(statements: &[String]) -> String {
+    format!(
+        "the transaction was rolled back inside the body, and MySQL does not tell whether a {} of it \
+         committed what came after the rollback (one for a temporary table does not); leave ROLLBACK out of \
+         the body: it is rolled back when it fails",
+        statements.join(" or a ")
+    )
+}
+
+fn as_unknown(fault: Fault) -> Outcome {
+    match fault {
+        Fault::At(place, error) | Fault::Before(place, error) => {
+            classed(Outcome::ended(End::Unknown, format!("{place}: {error}")), &error)
+        }
+        Fault::Said(what) => Outcome::ended(End::Unknown, what),
+        Fault::Known(outcome) => Outcome { end: End::Unknown, ..*outcome },
+    }
+}
+
+/// PostgreSQL refuses to end our transaction inside a routine, every time.
+fn refused(fault: Fault) -> Fault {
+    match fault {
+        Fault::At(place, SessionError::Database(error)) if error.is_end_refused() => {
+            let said = "the body ends its transaction by itself, which the server refused; nothing \
+                        took effect";
+            known(Outcome::ended(End::Failed, format!("{place}: {error}")).caught(said))
+        }
+        other => other,
+    }
+}
