@@ -272,7 +272,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
             || e.is::<crate::engine::operator_actions::Moved>()
-            || e.is::<crate::engine::trigger::acting::NotDone>()
+            || e.is::<crate::engine::trigger::schedule_actions::NotDone>()
             || e.is::<crate::domain::trigger::WordFaults>()
             || e.is::<crate::domain::trigger::OrderError>()
             || e.is::<crate::domain::schedule::ScheduleError>()

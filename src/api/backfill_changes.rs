@@ -1,7 +1,7 @@
 //! Backfills: looked at, begun, stopped, gone on with.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;

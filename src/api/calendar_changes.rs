@@ -1,7 +1,7 @@
 //! Calendars of working days, changed. They belong to no group: every schedule of any may count by them.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;

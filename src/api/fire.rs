@@ -12,7 +12,7 @@ use crate::domain::schedule::Schedule;
 use crate::domain::secret::name_a_secret;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Given, Trigger};
-use crate::engine::trigger::acting::{self, Event};
+use crate::engine::trigger::schedule_actions::{self, Event};
 use crate::store;
 use crate::store::event_key::KEY_MAX;
 use axum::http::Method;
@@ -122,7 +122,8 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);
     let db = &ask.house.app.db;
-    let fired = acting::fire_now(db, &was.def.code, &given, deed(&by, reason, now)).await?;
+    let fired =
+        schedule_actions::fire_now(db, &was.def.code, &given, deed(&by, reason, now)).await?;
     Ok(FiredNow {
         schedule: fired.code.to_string(),
         planned_at: fired.planned.to_string(),
@@ -158,12 +159,13 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);
     let deed = deed(&by, reason, now);
-    let event = acting::event(&app.db, &at.name, &given, sent.key.as_deref(), deed).await?;
+    let event =
+        schedule_actions::event(&app.db, &at.name, &given, sent.key.as_deref(), deed).await?;
     let (fired, sent_before) = match event {
         Event::Before(at) => (Vec::new(), Some(at.to_string())),
         Event::Fired(fired) => (fired, None),
     };
-    let firing = |f: acting::Fired| Firing {
+    let firing = |f: schedule_actions::Fired| Firing {
         schedule: f.code.to_string(),
         planned_at: f.planned.to_string(),
         left_out: f.left_out,

@@ -1,7 +1,7 @@
 //! What administrators do to what belongs to no group: processes, secrets, data sources, old rows.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;

@@ -10,8 +10,8 @@ mod authorize;
 mod backfill_changes;
 mod background_tasks;
 mod batch_actions;
+mod batch_control;
 mod batch_dag;
-mod batch_going;
 mod batch_jobs;
 mod batch_times;
 mod batches;
@@ -32,7 +32,7 @@ mod fire;
 mod groups;
 mod health;
 mod idempotency;
-mod job_standing;
+mod job_modes;
 mod jobs;
 mod listener;
 mod maintenance;
@@ -91,7 +91,7 @@ pub fn nouns() -> Vec<Noun> {
         backfill_changes::noun(),
         batch_actions::noun(),
         batch_dag::noun(),
-        batch_going::noun(),
+        batch_control::noun(),
         batch_jobs::noun(),
         batch_times::noun(),
         batches::noun(),
@@ -103,7 +103,7 @@ pub fn nouns() -> Vec<Noun> {
         executor_groups::noun(),
         fire::noun(),
         groups::noun(),
-        job_standing::noun(),
+        job_modes::noun(),
         jobs::noun(),
         background_tasks::noun(),
         nodes::noun(),

@@ -1,7 +1,7 @@
 //! What is done about notices: sent again, acknowledged, kept back for a while, tried.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;

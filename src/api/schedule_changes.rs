@@ -1,7 +1,7 @@
 //! What is done to schedules.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::definitions::may;
 use crate::api::path_params::CodePath;
@@ -14,7 +14,7 @@ use crate::domain::job::Definition;
 use crate::domain::required_permissions::Demands;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerDef, TriggerWords};
-use crate::engine::trigger::acting::{self, Deed, NotDone, Stands};
+use crate::engine::trigger::schedule_actions::{self, Deed, NotDone, Stands};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::view::schedule::{as_json, opens};
@@ -182,7 +182,7 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
         return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
-    let stands = acting::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
+    let stands = schedule_actions::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
     Standing::of(&stands.map_err(unsound)?, None)
 }
 
@@ -213,7 +213,7 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let deed = deed(&by, reason, now);
-    let stands = acting::edit(&app.db, &was.def.code, &make, &expected, deed).await;
+    let stands = schedule_actions::edit(&app.db, &was.def.code, &make, &expected, deed).await;
     Standing::of(&stands.map_err(unsound)?, None)
 }
 
@@ -243,7 +243,7 @@ async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
-    acting::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
+    schedule_actions::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
     let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});
     let schedule = serde_json::from_value(gone).map_err(anyhow::Error::from)?;
     Ok(Standing { schedule, warnings: Vec::new(), skipped: None })
@@ -262,10 +262,10 @@ async fn stand(ask: Ask, at: CodePath, why: Why, wish: Wish) -> Result<Standing,
     let now = authorize::now(&ask).await?;
     let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
     match wish {
-        Wish::Pause => Standing::of(&acting::pause(db, code, deed).await?, None),
-        Wish::Resume => Standing::of(&acting::resume(db, code, deed).await?, None),
+        Wish::Pause => Standing::of(&schedule_actions::pause(db, code, deed).await?, None),
+        Wish::Resume => Standing::of(&schedule_actions::resume(db, code, deed).await?, None),
         Wish::SkipNext => {
-            let (skipped, stands) = acting::skip_next(db, code, deed).await?;
+            let (skipped, stands) = schedule_actions::skip_next(db, code, deed).await?;
             Standing::of(&stands, Some(skipped.planned))
         }
     }

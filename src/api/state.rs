@@ -12,7 +12,7 @@ use crate::api::stream_access::OpenStreams;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
-use crate::engine::admin::desk::Desk;
+use crate::engine::admin::registry_api::Desk;
 use crate::engine::health::Vitals;
 use anyhow::Result;
 use axum::http::Method;

@@ -11,7 +11,7 @@ use crate::domain::part;
 use crate::domain::time::Millis;
 use crate::domain::trigger::Trigger;
 use crate::engine::host_name;
-use crate::engine::trigger::acting::{self as schedules, Deed};
+use crate::engine::trigger::schedule_actions::{self as schedules, Deed};
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};

@@ -5,7 +5,7 @@ use crate::cli::schedule_act::{Desk, GivenArgs};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::lang::Lang;
-use crate::engine::trigger::acting::{self, Event, Fired};
+use crate::engine::trigger::schedule_actions::{self, Event, Fired};
 use crate::store::event_key::KEY_MAX;
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -46,7 +46,9 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
     }
     let desk = Desk::open(global).await?;
     let deed = desk.deed(args.reason.as_deref());
-    let event = acting::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed).await?;
+    let event =
+        schedule_actions::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed)
+            .await?;
     let fires = desk.fires().await?;
     desk.app.close().await;
     let fired = match &event {

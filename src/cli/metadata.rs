@@ -9,7 +9,7 @@ use crate::domain::metadata_gap::MetadataGap;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::operator_actions::operator_here;
-use crate::engine::trigger::acting::{self, Deed, OpenBatches, PastTimes};
+use crate::engine::trigger::schedule_actions::{self, Deed, OpenBatches, PastTimes};
 use crate::store::{self, metadata_gap};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -182,7 +182,8 @@ fn show_batches(batches: &[Batch], lang: Lang) {
 }
 
 async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
-    let gap = acting::declare_gap(&app.db, deed(&given(reason)?, server_now(app).await?)).await?;
+    let gap = schedule_actions::declare_gap(&app.db, deed(&given(reason)?, server_now(app).await?))
+        .await?;
     let at = gap.restored_to;
     out::note(&match global.lang() {
         Lang::En => format!(
@@ -201,7 +202,7 @@ async fn accept(global: &Global, app: &App, args: &AcceptArgs) -> Result<()> {
     let open = if args.keep_batches_going { OpenBatches::GoOn } else { OpenBatches::Pause };
     let given = given(&args.reason)?;
     let deed = deed(&given, server_now(app).await?);
-    let done = acting::accept_gap(&app.db, past, open, deed).await?;
+    let done = schedule_actions::accept_gap(&app.db, past, open, deed).await?;
     let (schedules, firings, batches) = (done.schedules, done.firings, done.batches);
     if global.json {
         return out::json(&json!({

@@ -19,7 +19,7 @@ use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::open_batch::Refused;
 use crate::engine::outbox::Sender;
 use crate::engine::traces::Tracer;
-use crate::engine::trigger::acting::refuse_while_suspended;
+use crate::engine::trigger::schedule_actions::refuse_while_suspended;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::{Context as _, Result};

@@ -9,7 +9,7 @@ use crate::domain::firing::{Firing, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Trigger, TriggerStatus, TriggerWords};
-use crate::engine::trigger::acting::{self, NotDone};
+use crate::engine::trigger::schedule_actions::{self, NotDone};
 use crate::store::audit::{Entry, Filter};
 use crate::store::{self, Tx};
 use crate::view::schedule as schedule_docs;
@@ -148,7 +148,7 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
     let code = TriggerCode::parse(&args.code)?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
-    let found = acting::found(&mut tx, &code).await?;
+    let found = schedule_actions::found(&mut tx, &code).await?;
     let last = store::firing::of_trigger(&mut tx, found.trigger_id, 1).await?.pop();
     drop(tx);
     app.close().await;
@@ -200,7 +200,7 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
 
 /// As [`acting::found`]; one that is gone may have been removed, and its firings are there.
 async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
-    match acting::found(tx, code).await {
+    match schedule_actions::found(tx, code).await {
         Ok(found) => Ok(found),
         Err(error) if error.is::<NotDone>() && was_removed(tx, code).await? => {
             let said = format!(

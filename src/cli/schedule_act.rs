@@ -9,7 +9,7 @@ use crate::domain::id::{BatchNo, TriggerCode};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::engine::operator_actions::operator_here;
-use crate::engine::trigger::acting::{self, Deed, FROM_FILE, Stands};
+use crate::engine::trigger::schedule_actions::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
 use crate::view::schedule::{as_json, local};
 use anyhow::Result;
@@ -133,7 +133,7 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     let def = from_groups.calendar_into(words).read(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
     let deed = desk.deed(args.reason.as_deref());
-    let stands = acting::add(&desk.app.db, &def, &expected, deed).await?;
+    let stands = schedule_actions::add(&desk.app.db, &def, &expected, deed).await?;
     desk.app.close().await;
     said(global, &stands)
 }
@@ -156,11 +156,11 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
     // more under the lock.
     let was = {
         let mut tx = desk.app.db.read().await?;
-        acting::found(&mut tx, &code).await?
+        schedule_actions::found(&mut tx, &code).await?
     };
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
     let deed = desk.deed(Some(&args.reason));
-    let stands = acting::edit(&desk.app.db, &code, &change, &expected, deed).await?;
+    let stands = schedule_actions::edit(&desk.app.db, &code, &change, &expected, deed).await?;
     desk.app.close().await;
     from_file(&stands.trigger, global.lang());
     said(global, &stands)
@@ -178,14 +178,16 @@ fn from_file(t: &Trigger, lang: Lang) {
 
 pub(super) async fn pause(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
-    let stands = acting::pause(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    let stands =
+        schedule_actions::pause(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     said(global, &stands)
 }
 
 pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
-    let stands = acting::resume(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    let stands =
+        schedule_actions::resume(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     if !global.json {
         out::note(global.lang().pick(
@@ -200,7 +202,7 @@ pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
 
 pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
-    let was = acting::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    let was = schedule_actions::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     from_file(&was, global.lang());
     let id = was.trigger_id.0;
@@ -222,7 +224,8 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
     let (given, code) = (args.given.read()?, TriggerCode::parse(&args.code)?);
     let desk = Desk::open(global).await?;
     let fired =
-        acting::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason))).await?;
+        schedule_actions::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason)))
+            .await?;
     let fires = desk.fires().await?;
     desk.app.close().await;
     if global.json {
@@ -247,7 +250,7 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
 pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
     let deed = desk.deed(Some(&args.reason));
-    let (skipped, stands) = acting::skip_next(&desk.app.db, &code, deed).await?;
+    let (skipped, stands) = schedule_actions::skip_next(&desk.app.db, &code, deed).await?;
     desk.app.close().await;
     if !global.json {
         let at = local(skipped.planned, stands.trigger.def.timing.zone);

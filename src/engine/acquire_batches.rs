@@ -4,9 +4,9 @@
 //! What is shared are batches and not jobs: one process settles a job and claims the next in one
 //! commit, which needs all of a batch in one memory (docs/adr/0003 and 0008).
 
-mod fate;
+mod batch_reports;
 
-pub use fate::{Fate, Served};
+pub use batch_reports::{Fate, Served};
 
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};

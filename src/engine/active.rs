@@ -22,7 +22,7 @@ use crate::engine::large_values::NamesByJob;
 use crate::engine::lateness_alerts::{Alarms, Past};
 use crate::engine::long_running_alerts::Watch;
 use crate::engine::node_registry::Others;
-use crate::engine::stopping::Stopped;
+use crate::engine::stop_batch::Stopped;
 use crate::engine::worker::Given;
 use crate::engine::writes::Changes;
 use crate::handler::StopReason;

@@ -4,14 +4,14 @@
 //! gathered and written in one transaction a beat; whatever is sent is sent after that. Nothing is done for
 //! a run that only waits.
 
-mod asking;
-mod batching;
-mod beating;
-mod book;
-pub mod desk;
-mod keeping;
+mod dispatch;
+mod executor_requests;
+pub mod registry_api;
+mod run_state;
+mod state_store;
+mod tick;
 pub mod token;
-mod turns;
+mod write_batch;
 
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Looked, Posted, StopWhy};
@@ -27,8 +27,8 @@ use crate::handler::remote::{Executors, RemoteCall};
 use crate::handler::{Context, StopReason};
 use crate::remote::executors::{Line, LogPage};
 use crate::store::Db;
-use book::Book;
 use futures_util::future::BoxFuture;
+use run_state::Book;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,10 +4,10 @@
 //! hold over all of them together. What it knows is a copy of its rows, like everything in memory.
 
 mod advance;
-mod stopping;
+mod stop_backfill;
 mod survey;
 
-pub use stopping::stop;
+pub use stop_backfill::stop;
 pub use survey::{Survey, survey, survey_of_nothing};
 
 use crate::domain::backfill::{

@@ -3,7 +3,7 @@
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan};
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Definition;
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;

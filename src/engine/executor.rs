@@ -4,15 +4,15 @@
 //! A run is a row before the admin hears that it was taken, and stays to be told until an admin has taken
 //! its end. So nothing is lost when this process dies, and any process of the same appname goes on.
 
-mod following;
-mod logging;
-mod opening;
-mod telling;
-mod turning;
+mod admin_reports;
+mod executor_loops;
+mod run_batches;
+mod run_log;
+mod run_progress;
 
-pub use following::Followed;
-pub use logging::{LogEnd, Page};
-pub use telling::Told;
+pub use admin_reports::Told;
+pub use run_log::{LogEnd, Page};
+pub use run_progress::Followed;
 
 use crate::domain::batch::AskedOrder;
 use crate::domain::block::{BlockStrategy, Busy, Entry};

@@ -52,7 +52,7 @@ pub mod secret_encryption;
 mod settle_attempt;
 mod shutdown;
 mod start_gate;
-mod stopping;
+mod stop_batch;
 mod sub_batches;
 mod suspension;
 pub mod traces;

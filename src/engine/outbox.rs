@@ -3,9 +3,9 @@
 //!
 //! Whoever dies between the sending and the mark has it sent a second time, with the same Message-ID.
 
-mod carrying;
+mod delivery_attempt;
 mod nodes;
-mod turning;
+mod send_loop;
 
 use crate::domain::id::NodeId;
 use crate::domain::notification::Letter;
@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use crate::domain::lang::Lang;
 pub use crate::domain::recipient::Recipient;
 pub use crate::store::outbox::{Filter, Shown};
-pub use carrying::link;
+pub use delivery_attempt::link;
 
 /// How long a process may take beyond its sends before others take what it has: its marks need the
 /// database.
@@ -172,7 +172,7 @@ impl Sender {
             if on_their_way.is_empty() {
                 break;
             }
-            self.meter.loop_turned(turning::NAME, self.clock.uptime());
+            self.meter.loop_turned(send_loop::NAME, self.clock.uptime());
             tokio::select! {
                 Some(first) = on_their_way.next() => {
                     unmarked.push(first);

@@ -4,16 +4,16 @@
 //! One process at a time does it, by its turn (`store::lock`). What it knows is only how far it is; a pass
 //! that is broken off is begun anew and finds what is left by its marks.
 
-mod judging;
 mod pass;
+mod removable_batches;
+mod removal_loop;
 mod survey;
-mod turning;
 
 pub use crate::domain::id::GroupCode;
 pub use crate::domain::retention::{DAY_MS, EndedBadly, Rule, Window};
 pub use crate::store::retention::{ByTable, Left};
+pub use removal_loop::Swept;
 pub use survey::{AgedGoes, Goes, OfGroup, Survey, survey};
-pub use turning::Swept;
 
 use crate::domain::id::NodeId;
 use crate::domain::time::Millis;

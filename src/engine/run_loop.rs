@@ -2,7 +2,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
-use crate::domain::polling;
+use crate::domain::poll_interval;
 use crate::domain::time::Millis;
 use crate::engine::backfill::BackfillTaken;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -163,7 +163,7 @@ impl QueueDispatcher {
             (false, false) => LOOK_MS,
             (false, true) => AROUND_IDLE_MS,
         };
-        self.hints.pace(polling::pause(quiet, self.fleet.look_ms(), most), most)
+        self.hints.pace(poll_interval::pause(quiet, self.fleet.look_ms(), most), most)
     }
 
     pub(super) async fn rest(

@@ -12,7 +12,7 @@ use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::attempt_record::{columns_of, state_of};
 use crate::engine::large_values::kept_outputs;
-use crate::engine::stopping::stops_the_rest;
+use crate::engine::stop_batch::stops_the_rest;
 use crate::engine::writes::{Changes, JobNotices};
 use crate::handler::{self, StopReason};
 use crate::store::breach::Breach;

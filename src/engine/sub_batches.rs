@@ -3,7 +3,7 @@
 
 use crate::domain::batch::{Batch, BatchError, BatchOrder, BatchStatus};
 use crate::domain::id::{BadName, BatchId, QueueId};
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;

@@ -1,6 +1,6 @@
 //! A custom robot of a DingTalk group: a markdown message, signed in the URL.
 
-use crate::notify::drawing::{self, Piece};
+use crate::notify::chat_message::{self, Piece};
 use crate::notify::http::{Codes, Target};
 use crate::notify::{Channel, Message, NotSent, sign};
 use futures_util::future::BoxFuture;
@@ -53,7 +53,7 @@ impl Channel for DingTalk {
             let title = message.subject.as_str();
             let body = json!({
                 "msgtype": "markdown",
-                "markdown": { "title": title, "text": drawing::clip_lines(&text(message), TEXT_MAX) },
+                "markdown": { "title": title, "text": chat_message::clip_lines(&text(message), TEXT_MAX) },
             });
             let answer = self.0.post(url, HeaderMap::new(), body.to_string()).await?;
             self.0.by_code(&answer, &CODES)
@@ -69,8 +69,8 @@ fn signature(secret: &str, now: i64) -> (String, String) {
 
 /// DingTalk begins a new line only after an empty one.
 fn text(message: &Message) -> String {
-    let title = format!("#### {} {}", drawing::sign(&message.letter), safe(&message.subject));
-    let pieces = drawing::pieces(message).into_iter().map(|piece| match piece {
+    let title = format!("#### {} {}", chat_message::sign(&message.letter), safe(&message.subject));
+    let pieces = chat_message::pieces(message).into_iter().map(|piece| match piece {
         Piece::Sentence(text) => safe(&text),
         Piece::Facts(facts) => {
             let line = |(label, value): &(String, String)| {

@@ -1,7 +1,7 @@
 //! A custom robot of a Feishu group: a card, signed in its body.
 
 use crate::domain::event::Severity;
-use crate::notify::drawing::{self, Piece};
+use crate::notify::chat_message::{self, Piece};
 use crate::notify::http::{Codes, Target};
 use crate::notify::{Channel, Message, NotSent, sign};
 use futures_util::future::BoxFuture;
@@ -91,7 +91,7 @@ fn elements(message: &Message) -> Vec<Value> {
     let marked =
         |text: &str| json!({ "tag": "div", "text": { "tag": "lark_md", "content": text } });
     let mut elements = Vec::new();
-    for piece in drawing::pieces(message) {
+    for piece in chat_message::pieces(message) {
         match piece {
             Piece::Sentence(text) => elements.push(plain(&text)),
             Piece::Facts(facts) => {

@@ -1,7 +1,7 @@
 //! An incoming webhook of Slack: blocks, and a line for places that show none.
 
 use crate::domain::text::clip;
-use crate::notify::drawing::{self, Piece};
+use crate::notify::chat_message::{self, Piece};
 use crate::notify::http::Target;
 use crate::notify::{Channel, Message, NotSent};
 use futures_util::future::BoxFuture;
@@ -36,10 +36,10 @@ impl Channel for Slack {
 }
 
 fn body(message: &Message) -> String {
-    let line = format!("{} {}", drawing::sign(&message.letter), message.subject);
+    let line = format!("{} {}", chat_message::sign(&message.letter), message.subject);
     let header = clip(&line, HEADER_MAX);
     let header = json!({ "type": "header", "text": { "type": "plain_text", "text": header } });
-    let pieces = drawing::pieces(message);
+    let pieces = chat_message::pieces(message);
     let blocks: Vec<Value> =
         std::iter::once(header).chain(pieces.into_iter().map(section)).take(BLOCKS_MAX).collect();
     json!({ "text": escape(&line), "blocks": blocks }).to_string()
@@ -53,7 +53,7 @@ fn section(piece: Piece) -> Value {
                 format!("*{}*: {}", escape(label), escape(value))
             };
             let lines = facts.iter().map(line).collect::<Vec<_>>().join("\n");
-            drawing::clip_lines(&lines, SECTION_MAX)
+            chat_message::clip_lines(&lines, SECTION_MAX)
         }
         Piece::Verbatim(label, text) => {
             // Three of them would end the box.

@@ -1,8 +1,8 @@
 //! A robot of a WeCom group: a markdown message. Its URL is all that protects it; it knows no signature.
 
 use crate::domain::event::Severity;
+use crate::notify::chat_message::{self, Piece};
 use crate::notify::dingtalk::{link, safe};
-use crate::notify::drawing::{self, Piece};
 use crate::notify::http::{Codes, Target};
 use crate::notify::{Channel, Message, NotSent};
 use futures_util::future::BoxFuture;
@@ -34,7 +34,7 @@ impl Channel for WeCom {
 
     fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let content = drawing::clip_lines(&text(message), TEXT_MAX);
+            let content = chat_message::clip_lines(&text(message), TEXT_MAX);
             let body = json!({ "msgtype": "markdown", "markdown": { "content": content } });
             let answer = self.0.post(self.0.url(), HeaderMap::new(), body.to_string()).await?;
             self.0.by_code(&answer, &CODES)
@@ -48,9 +48,9 @@ fn text(message: &Message) -> String {
         Severity::Good => "info",
         Severity::Warning | Severity::Bad => "warning",
     };
-    let sign = drawing::sign(&message.letter);
+    let sign = chat_message::sign(&message.letter);
     let title = format!("{sign} **<font color=\"{colour}\">{}</font>**", safe(&message.subject));
-    let pieces = drawing::pieces(message).into_iter().map(|piece| match piece {
+    let pieces = chat_message::pieces(message).into_iter().map(|piece| match piece {
         Piece::Sentence(text) => safe(&text),
         Piece::Facts(facts) => {
             let line = |(label, value): &(String, String)| {
@@ -79,7 +79,7 @@ mod tests {
         message.letter.log = vec!["长".repeat(3_000)];
         message.letter.notes = vec![message.letter.headline.clone(); 40];
         let whole = text(&message);
-        let text = drawing::clip_lines(&whole, TEXT_MAX);
+        let text = chat_message::clip_lines(&whole, TEXT_MAX);
         assert!(whole.len() > TEXT_MAX, "the test shows nothing");
         assert!(text.len() <= TEXT_MAX && text.ends_with("\n…"), "{} {text}", text.len());
         assert!(text.starts_with("🔴 **<font color=\"warning\">"), "{text}");

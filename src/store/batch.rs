@@ -1,10 +1,10 @@
 //! `job_batch`: one run of a group for one batch number.
 
-mod asking;
-mod holding;
+mod batch_lock;
+mod batch_query;
 
-pub use asking::{Asked, counts_of, page};
-pub use holding::{held, hold, hold_all, revise};
+pub use batch_lock::{held, hold, hold_all, revise};
+pub use batch_query::{Asked, counts_of, page};
 
 use crate::db::{Row, Value};
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};

@@ -1,19 +1,19 @@
 //! `executor_run`: runs that executors of XXL-JOB were asked for. A status changes only by compare-and-set.
 
-mod routing;
+mod run_ends;
+mod run_routes;
+mod run_rows;
 mod shown;
-mod telling;
-mod writing;
 
-pub use routing::{
+pub use run_ends::{Known, Told, known, open_runs, tell};
+pub use run_routes::{
     Group, address_is_seen, forget_uses, group, number, rounds, route_state, took_turns, used,
 };
-pub use shown::{RunSeen, of_group};
-pub use telling::{Known, Told, known, open_runs, tell};
-pub use writing::{
+pub use run_rows::{
     NewRun, adopt, ask, began, end, insert, saw_busy, saw_idle, settled, stop, stop_others,
     wait_again,
 };
+pub use shown::{RunSeen, of_group};
 
 use crate::db::{Row, Value};
 use crate::domain::executor::LogId;

@@ -1,18 +1,18 @@
 //! `email_notifications`: the outbox. A row is written in the transaction of the change it tells of, and goes
 //! out after it.
 
-mod asking;
 mod digest;
-mod minding;
-mod sending;
+mod due_notices;
+mod notice_actions;
+mod outbox_query;
 
-pub use asking::{Filter, Shown, counts, list, of_row, one, page};
 pub use digest::{Waiting, crowds, due_digests, due_repeats, put_together};
-pub use minding::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
-pub use sending::{
+pub use due_notices::{
     Claimed, Mark, carried_now, claim, last_told, let_go, mark, mute, next_due, put_off,
     waits_for_digest,
 };
+pub use notice_actions::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
+pub use outbox_query::{Filter, Shown, counts, list, of_row, one, page};
 
 use crate::domain::event::When;
 use crate::domain::id::{BatchId, QueueId};

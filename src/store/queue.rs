@@ -1,8 +1,8 @@
 //! `job_queue`: one job in one batch.
 
-mod settling;
+mod settlement_rows;
 
-pub use settling::{Settled, settle, settle_all, settled_alike};
+pub use settlement_rows::{Settled, settle, settle_all, settled_alike};
 
 use crate::db::single_round_trip::Statement;
 use crate::db::{Db, Row, filled};

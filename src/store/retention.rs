@@ -4,12 +4,12 @@
 //! a test asks the three databases how they would carry it out. What is found is looked at without locks;
 //! what is removed is checked again under the lock of its batch, by compare-and-set.
 
-mod counting;
-mod removing;
+mod count_rows;
+mod remove_rows;
 mod text;
 
-pub use counting::{Ages, ages, counted, lines};
-pub use removing::{
+pub use count_rows::{Ages, ages, counted, lines};
+pub use remove_rows::{
     Dropped, finish_some, mark, marked, note_lines, remove_keys, remove_lines_of, still_over,
 };
 pub use text::{Text, placed};

@@ -1,10 +1,10 @@
 //! `xxl_run`: runs that an admin of XXL-JOB has asked for. A status changes only by compare-and-set.
 
 mod shown;
-mod telling;
+mod unreported_ends;
 
 pub use shown::{Change, batches, changes, count_changes, failures};
-pub use telling::{Due, claim, due, forget, put_off, taken};
+pub use unreported_ends::{Due, claim, due, forget, put_off, taken};
 
 use crate::db::{Row, Value};
 use crate::domain::block::BlockStrategy;
@@ -73,7 +73,7 @@ pub async fn insert(tx: &mut Tx, run: &NewRun<'_>, now: Millis) -> Result<XxlRun
         run.shard.0.into(),
         run.shard.1.into(),
         XxlStatus::Waiting.as_str().into(),
-        telling::NOTHING.into(),
+        unreported_ends::NOTHING.into(),
         0_i64.into(),
         now.to_utc().into(),
         now.to_utc().into(),
@@ -179,7 +179,7 @@ pub async fn end(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> 
         XxlStatus::Done.as_str().into(),
         result.code.into(),
         result.message.as_str().into(),
-        telling::DUE.into(),
+        unreported_ends::DUE.into(),
         now.to_utc().into(),
         now.to_utc().into(),
         now.to_utc().into(),

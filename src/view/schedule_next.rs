@@ -7,7 +7,7 @@ use crate::domain::lang::Lang;
 use crate::domain::schedule::{Anchor, Occurrence, Skipped, Timing};
 use crate::domain::time::{Millis, at_wall_clock};
 use crate::domain::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
-use crate::engine::trigger::acting;
+use crate::engine::trigger::schedule_actions;
 use crate::store::{self, Tx};
 use crate::view::schedule::local;
 use anyhow::Result;
@@ -58,7 +58,7 @@ pub struct Shown {
 impl Asked {
     /// A schedule that is stored.
     pub async fn stored(tx: &mut Tx, code: &TriggerCode, now: Millis) -> Result<Self> {
-        let found = acting::found(tx, code).await?;
+        let found = schedule_actions::found(tx, code).await?;
         let firings = store::firing::of_trigger(tx, found.trigger_id, MOST).await?;
         let anchor = Anchor {
             created: found.create_time,

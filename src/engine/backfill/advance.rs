@@ -7,7 +7,7 @@ use crate::domain::backfill::{
 use crate::domain::batch::{Batch, BatchError, BatchStatus};
 use crate::domain::external::Wait;
 use crate::domain::id::{BatchId, BatchNo};
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;

@@ -7,7 +7,7 @@ use crate::domain::backfill::{
 use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
-use crate::domain::opening::{check_batch_no, plan_opening};
+use crate::domain::open_check::{check_batch_no, plan_opening};
 use crate::domain::time::Millis;
 use crate::engine::open_batch::Refused;
 use crate::store::backfill::Standing;

@@ -2,7 +2,7 @@
 //! of its own.
 
 use super::Sweeper;
-use super::judging::Judging;
+use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::retention::Kept;
 use crate::domain::text::{MESSAGE_MAX, storable};

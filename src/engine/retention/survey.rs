@@ -1,7 +1,7 @@
 //! What a pass would remove, and why the rest stays; nothing is written or locked.
 
 use super::Options;
-use super::judging::Judging;
+use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::retention::{Kept, Rule};
 use crate::domain::time::Millis;

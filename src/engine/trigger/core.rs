@@ -16,7 +16,7 @@ use crate::engine::metrics::{Meter, PLANNER};
 use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
 use crate::engine::trigger::pools::Pools;
-use crate::store::following::{self, Following};
+use crate::store::batch_end_schedules::{self, Following};
 use crate::store::hint::Topic;
 use crate::store::trigger::{self, Outlook};
 use crate::store::{Db, firing, metadata_gap};
@@ -215,7 +215,7 @@ impl Planning {
         self.heart.observe_history(&metadata_gap::read(&mut tx).await?);
         let outlook = trigger::outlook(&mut tx).await?;
         let ends = match up >= self.followed_at {
-            true => Some(following::look(&mut tx).await?),
+            true => Some(batch_end_schedules::look(&mut tx).await?),
             false => None,
         };
         Ok((outlook, ends))

@@ -6,7 +6,7 @@ use crate::domain::schedule::{Anchor, Ending, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::Trigger;
 use crate::engine::trigger::planner::Work;
-use crate::store::following::{Delay, End, Following, mark_after};
+use crate::store::batch_end_schedules::{Delay, End, Following, mark_after};
 use crate::store::trigger::Standing;
 use crate::store::{Tx, firing};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -8,14 +8,14 @@ use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus};
 use crate::domain::firing::{Firing, FiringStatus};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::overlap::{self, Ahead, Turn};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, Trigger};
 use crate::engine::create_batch::open_in;
 use crate::engine::open_batch::Refused;
 use crate::engine::trigger::firer::Firer;
-use crate::engine::trigger::telling;
+use crate::engine::trigger::missed_firing_notices;
 use crate::store::epoch::{self, Epoch};
 use crate::store::firing::{self, Settled};
 use crate::store::{Tx, batch, fired};
@@ -162,7 +162,14 @@ impl Try<'_> {
             tx.rollback().await?;
             return Ok(Handed::Elsewhere);
         }
-        telling::not_fired(&mut tx, self.trigger, self.firing, (status, why), self.now).await?;
+        missed_firing_notices::not_fired(
+            &mut tx,
+            self.trigger,
+            self.firing,
+            (status, why),
+            self.now,
+        )
+        .await?;
         tx.commit().await.context("give a firing up")?;
         Ok(Handed::As(status))
     }

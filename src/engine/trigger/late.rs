@@ -4,8 +4,8 @@
 use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::misfire::{LATE, fires_late};
 use crate::domain::time::Millis;
+use crate::engine::trigger::missed_firing_notices;
 use crate::engine::trigger::planner::Planner;
-use crate::engine::trigger::telling;
 use crate::store::firing;
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::Due;
@@ -62,7 +62,7 @@ impl Planner {
         for (why, firings) in &left {
             firing::withhold(&mut tx, firings, (FiringStatus::Misfired, why), now).await?;
         }
-        telling::misses(&mut tx, self.all_known(), &rows, now).await?;
+        missed_firing_notices::misses(&mut tx, self.all_known(), &rows, now).await?;
         self.count_missed(rows.len());
         tx.commit().await.context("decide about late firings")?;
         Ok(fires)

@@ -3,7 +3,6 @@
 //! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
 //! `hand_over` is the handler that opens batches, `telling` lets owners know.
 
-pub mod acting;
 mod calendars;
 pub mod core;
 pub mod firer;
@@ -11,10 +10,11 @@ mod follow;
 mod group_fire;
 mod hand_over;
 mod late;
+mod missed_firing_notices;
 mod one;
 pub mod planner;
 pub mod pools;
-mod telling;
+pub mod schedule_actions;
 
 use crate::domain::node_placement::Role;
 use crate::engine::dispatcher::QueueDispatcher;

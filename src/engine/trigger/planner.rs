@@ -11,9 +11,9 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::metrics::Meter;
-use crate::engine::trigger::{follow, telling};
+use crate::engine::trigger::{follow, missed_firing_notices};
+use crate::store::batch_end_schedules;
 use crate::store::epoch::{self, Epoch};
-use crate::store::following;
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::next_run::{self, StaleGroups};
@@ -199,7 +199,7 @@ impl Planner {
         }
         let now = self.due_time(&mut tx).await?;
         // Under the lock, for another node may have been faster.
-        let found = following::look(&mut tx).await?;
+        let found = batch_end_schedules::look(&mut tx).await?;
         let due: Vec<Due> = found
             .ids()
             .map(|trigger_id| Due { trigger_id, revision: -1, next_time: now, last_time: None })
@@ -298,7 +298,7 @@ impl Planner {
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
         self.end(tx, &work.ended, now).await?;
-        telling::misses(tx, &self.known, &work.rows, now).await?;
+        missed_firing_notices::misses(tx, &self.known, &work.rows, now).await?;
         let missed =
             work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
         self.count_missed(missed.count());
@@ -316,7 +316,7 @@ impl Planner {
         for (reason, ids) in reasons {
             trigger::set_status(tx, &ids, TriggerStatus::Ended, Some(reason), now).await?;
         }
-        telling::ended(tx, &self.known, ended, now).await
+        missed_firing_notices::ended(tx, &self.known, ended, now).await
     }
 
     pub(super) fn count_missed(&self, count: usize) {

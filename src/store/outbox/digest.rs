@@ -1,6 +1,6 @@
 //! Letters that wait to go out as one.
 
-use super::sending::{COLUMNS, Claimed, claimed};
+use super::due_notices::{COLUMNS, Claimed, claimed};
 use super::{BODY_MAX, COLUMNS as NEW};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;

@@ -9,8 +9,8 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
 use procession::engine::trigger::TriggerDatabases;
-use procession::engine::trigger::acting::{self, Deed, Event, NotDone, Stands};
 use procession::engine::trigger::pools::Widths;
+use procession::engine::trigger::schedule_actions::{self, Deed, Event, NotDone, Stands};
 use procession::store::audit::{Filter, Operator};
 use procession::store::{self, firing};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ fn operator() -> Operator {
 async fn add(bench: &Bench, def: &TriggerDef, now: Millis) -> anyhow::Result<Stands> {
     let by = operator();
     let deed = Deed { by: &by, reason: Some("why"), now };
-    acting::add(&bench.db, def, &BTreeMap::new(), deed).await
+    schedule_actions::add(&bench.db, def, &BTreeMap::new(), deed).await
 }
 
 async fn firings(bench: &Bench, stands: &Stands) -> Vec<Firing> {
@@ -95,21 +95,21 @@ async fn jobs_say_when_they_run_next(bench: Bench) {
     let by_type = def(r#"{"code":"T","type":"daily","batch_no":"day(-2)","cron":"0 0 1 * * ?"}"#);
     add(&bench, &by_type, START).await.expect("add");
     assert_eq!(of(jobs).await, [Some(hours(17)), None, Some(hours(17)), None]);
-    acting::pause(&bench.db, &code("T"), deed(START)).await.expect("pause");
+    schedule_actions::pause(&bench.db, &code("T"), deed(START)).await.expect("pause");
     assert_eq!(of(jobs).await, [Some(hours(18)), None, None, None]);
-    acting::resume(&bench.db, &code("T"), deed(START)).await.expect("resume");
-    acting::remove(&bench.db, &n, deed(START)).await.expect("remove");
+    schedule_actions::resume(&bench.db, &code("T"), deed(START)).await.expect("resume");
+    schedule_actions::remove(&bench.db, &n, deed(START)).await.expect("remove");
     assert_eq!(of(jobs).await, [Some(hours(17)), None, Some(hours(17)), None]);
     // A schedule that goes over to another group leaves the old one.
     add(&bench, &nightly(), START).await.expect("add");
-    acting::remove(&bench.db, &code("T"), deed(START)).await.expect("remove");
+    schedule_actions::remove(&bench.db, &code("T"), deed(START)).await.expect("remove");
     let elsewhere = |def: TriggerDef| -> anyhow::Result<TriggerDef> {
         let mut order = def.order.clone().expect("an order");
         order.group = Some(procession::domain::id::GroupCode::parse("i").expect("code"));
         Ok(TriggerDef { order: Some(order), ..def })
     };
     let none = BTreeMap::new();
-    acting::edit(&bench.db, &n, &elsewhere, &none, deed(START)).await.expect("edit");
+    schedule_actions::edit(&bench.db, &n, &elsewhere, &none, deed(START)).await.expect("edit");
     assert_eq!(of(jobs).await, [None, None, None, Some(hours(18))]);
     // The pass that plans 02:00 writes the next night.
     let mut process = bench.process().await;
@@ -139,33 +139,39 @@ async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
         Ok(words.read(None)?)
     };
     let none = BTreeMap::new();
-    let edited = acting::edit(&bench.db, &n, &later, &none, deed(START)).await.expect("edit");
+    let edited =
+        schedule_actions::edit(&bench.db, &n, &later, &none, deed(START)).await.expect("edit");
     assert_eq!((edited.trigger.next_time, edited.trigger.revision), (Some(hours(19)), 2));
-    let paused = acting::pause(&bench.db, &n, deed(hours(1))).await.expect("pause");
+    let paused = schedule_actions::pause(&bench.db, &n, deed(hours(1))).await.expect("pause");
     assert_eq!((paused.trigger.status, paused.trigger.next_time), (TriggerStatus::Paused, None));
     assert_eq!(paused.trigger.reason.as_deref(), Some("paused by zhao: why"));
-    let error = refusal(acting::pause(&bench.db, &n, deed(hours(1))).await.expect_err("twice"));
+    let error =
+        refusal(schedule_actions::pause(&bench.db, &n, deed(hours(1))).await.expect_err("twice"));
     assert!(error.contains("paused already"), "{error}");
     // A change does not wake it.
-    let edited = acting::edit(&bench.db, &n, &later, &none, deed(hours(2))).await.expect("edit");
+    let edited =
+        schedule_actions::edit(&bench.db, &n, &later, &none, deed(hours(2))).await.expect("edit");
     assert_eq!((edited.trigger.status, edited.trigger.next_time), (TriggerStatus::Paused, None));
     // Three nights later: none of them is made up for.
-    let on = acting::resume(&bench.db, &n, deed(hours(80))).await.expect("resume");
+    let on = schedule_actions::resume(&bench.db, &n, deed(hours(80))).await.expect("resume");
     assert_eq!(
         (on.trigger.status, on.trigger.next_time),
         (TriggerStatus::Enabled, Some(hours(91)))
     );
     assert!(firings(&bench, &on).await.is_empty());
-    let (skipped, on) = acting::skip_next(&bench.db, &n, deed(hours(80))).await.expect("skip");
+    let (skipped, on) =
+        schedule_actions::skip_next(&bench.db, &n, deed(hours(80))).await.expect("skip");
     assert_eq!((skipped.planned, on.trigger.next_time), (hours(91), Some(hours(115))));
     let left = firings(&bench, &on).await;
     assert_eq!((left[0].status, left[0].planned_at), (FiringStatus::Skipped, hours(91)));
     assert_eq!(left[0].reason.as_deref(), Some("left out by zhao: why"));
     // What was left out is not planned again by a change.
-    let edited = acting::edit(&bench.db, &n, &later, &none, deed(hours(81))).await.expect("edit");
+    let edited =
+        schedule_actions::edit(&bench.db, &n, &later, &none, deed(hours(81))).await.expect("edit");
     assert_eq!(edited.trigger.next_time, Some(hours(115)));
-    acting::remove(&bench.db, &n, deed(hours(81))).await.expect("remove");
-    let gone = refusal(acting::remove(&bench.db, &n, deed(hours(81))).await.expect_err("gone"));
+    schedule_actions::remove(&bench.db, &n, deed(hours(81))).await.expect("remove");
+    let gone =
+        refusal(schedule_actions::remove(&bench.db, &n, deed(hours(81))).await.expect_err("gone"));
     assert!(gone.contains("there is no schedule N; there is none at all"), "{gone}");
     let wanted = "schedule add, schedule edit, schedule pause, schedule edit, schedule resume, \
                   schedule skip-next, schedule edit, schedule remove";
@@ -202,14 +208,15 @@ async fn a_firing_by_hand_has_a_moment_of_its_own(bench: Bench) {
     let by = operator();
     let deed = |now| Deed { by: &by, reason: Some("why"), now };
     let made = add(&bench, &nightly(), START).await.expect("add");
-    acting::pause(&bench.db, &code("N"), deed(START)).await.expect("pause");
+    schedule_actions::pause(&bench.db, &code("N"), deed(START)).await.expect("pause");
     let json = r#"{"batchNo":"20240101","params":{"p":"secret"}}"#;
     let given = Given::read(Some(json)).expect("given");
     let plain = Given::default();
     // A whole second is the clock's; and no two are of one moment.
     for (given, planned) in [(&given, START.plus(1)), (&plain, START.plus(2))] {
-        let fired =
-            acting::fire_now(&bench.db, &code("N"), given, deed(START)).await.expect("fire");
+        let fired = schedule_actions::fire_now(&bench.db, &code("N"), given, deed(START))
+            .await
+            .expect("fire");
         assert_eq!(fired.planned, planned);
     }
     let all = firings(&bench, &made).await;
@@ -234,7 +241,7 @@ async fn an_event_fires_all_that_wait_for_it_and_once_under_a_key(bench: Bench) 
     let closed = waits(r#""code":"E2","group":"h","blackouts":[{"daily":"07:00-09:00"}]"#);
     let second = add(&bench, &closed, START).await.expect("add");
     let send = async |name: &str, key, now| {
-        acting::event(&bench.db, name, &Given::default(), key, deed(now)).await
+        schedule_actions::event(&bench.db, name, &Given::default(), key, deed(now)).await
     };
     let error = refusal(send("close", None, START).await.expect_err("a slip"));
     assert!(error.contains("did you mean closed?"), "{error}");
@@ -271,11 +278,11 @@ async fn a_calendar_that_changes_moves_next_times(bench: Bench) {
     let friday = hours(29 * 24 + 10);
     let made = add(&bench, &def(json), START).await.expect("add");
     assert_eq!(made.trigger.next_time, Some(friday));
-    assert!(acting::replan(&bench.db, &cn, START).await.expect("replan").is_empty());
+    assert!(schedule_actions::replan(&bench.db, &cn, START).await.expect("replan").is_empty());
     let off = Day { kind: DayKind::Off, label: None, origin: Origin::Hand };
     calendar.days.insert("2024-08-30".parse().expect("day"), off);
     put(&calendar).await;
-    let moved = acting::replan(&bench.db, &cn, START).await.expect("replan");
+    let moved = schedule_actions::replan(&bench.db, &cn, START).await.expect("replan");
     let moved: Vec<_> = moved.iter().map(|t| (t.def.code.as_str(), t.next_time)).collect();
     assert_eq!(moved, [("M", Some(friday.plus(-24 * 3_600_000)))]);
 }
@@ -286,8 +293,9 @@ async fn what_is_over_ends_and_a_later_time_revives_it(bench: Bench) {
     let deed = |now| Deed { by: &by, reason: Some("why"), now };
     let once = r#"{"code":"O","group":"g","batch_no":"adhoc","once_at":"2024-08-01T09:00"}"#;
     add(&bench, &def(once), START).await.expect("add");
-    acting::pause(&bench.db, &code("O"), deed(START)).await.expect("pause");
-    let error = acting::resume(&bench.db, &code("O"), deed(hours(2))).await.expect_err("over");
+    schedule_actions::pause(&bench.db, &code("O"), deed(START)).await.expect("pause");
+    let error =
+        schedule_actions::resume(&bench.db, &code("O"), deed(hours(2))).await.expect_err("over");
     let error = refusal(error);
     assert!(error.contains("has no planned time from now on"), "{error}");
     let (_, stands) = {
@@ -297,9 +305,11 @@ async fn what_is_over_ends_and_a_later_time_revives_it(bench: Bench) {
             Ok(words.read(None)?)
         };
         let none = BTreeMap::new();
-        acting::edit(&bench.db, &code("O"), &change, &none, deed(hours(2))).await.expect("edit");
-        acting::resume(&bench.db, &code("O"), deed(hours(2))).await.expect("resume");
-        acting::skip_next(&bench.db, &code("O"), deed(hours(2))).await.expect("skip")
+        schedule_actions::edit(&bench.db, &code("O"), &change, &none, deed(hours(2)))
+            .await
+            .expect("edit");
+        schedule_actions::resume(&bench.db, &code("O"), deed(hours(2))).await.expect("resume");
+        schedule_actions::skip_next(&bench.db, &code("O"), deed(hours(2))).await.expect("skip")
     };
     assert_eq!(stands.trigger.next_time, None);
 }

@@ -16,10 +16,10 @@ use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::engine::create_batch::open_for_anyone;
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::engine::trigger::TriggerDatabases;
-use procession::engine::trigger::acting::{self, Deed};
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
 use procession::engine::trigger::pools::Widths;
+use procession::engine::trigger::schedule_actions::{self, Deed};
 use procession::store::audit::Operator;
 use procession::store::trigger::Standing;
 use procession::store::{self, firing, trigger};
@@ -616,15 +616,20 @@ async fn what_was_decided_ahead_heeds_people(bench: Bench) {
     assert_eq!(fates(&bench, ids[0]).await, "PENDING PENDING");
     let by = Operator { actor: "ann".to_owned(), host: "desk".to_owned() };
     let deed = Deed { by: &by, reason: Some("year end"), now: bench.clock.now() };
-    acting::pause(&bench.db, &codes[0].code, deed).await.expect("pause");
+    schedule_actions::pause(&bench.db, &codes[0].code, deed).await.expect("pause");
     let moved = |def: TriggerDef| {
         let timing = Timing::plain(Schedule::FixedRate { every_sec: 3 }, chrono_tz::UTC);
         Ok(TriggerDef { timing, ..def })
     };
-    acting::edit(&bench.db, &codes[1].code, &moved, &BTreeMap::new(), deed).await.expect("edit");
+    schedule_actions::edit(&bench.db, &codes[1].code, &moved, &BTreeMap::new(), deed)
+        .await
+        .expect("edit");
     let renamed = |def: TriggerDef| Ok(TriggerDef { name: "other".to_owned(), ..def });
-    acting::edit(&bench.db, &codes[2].code, &renamed, &BTreeMap::new(), deed).await.expect("edit");
-    let (skipped, _) = acting::skip_next(&bench.db, &codes[3].code, deed).await.expect("skip");
+    schedule_actions::edit(&bench.db, &codes[2].code, &renamed, &BTreeMap::new(), deed)
+        .await
+        .expect("edit");
+    let (skipped, _) =
+        schedule_actions::skip_next(&bench.db, &codes[3].code, deed).await.expect("skip");
     assert_eq!(skipped.planned, bench.clock.now().plus(2_000));
     pass(&bench, &mut here, 5_000).await;
     assert_eq!(fates(&bench, ids[0]).await, "SKIPPED SKIPPED");

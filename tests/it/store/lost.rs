@@ -99,7 +99,8 @@ pub(super) async fn what_is_dropped_half_way_leaves_nothing_behind(place: Place)
             None => cut[2] += 1,
         }
     }
-    assert!(cut.iter().all(|n| *n > 20), "begin, statement, commit dropped: {cut:?}");
+    // How many depends on how busy the machine is; on a very busy one 20 of the begins were cut.
+    assert!(cut.iter().all(|n| *n > 10), "begin, statement, commit dropped: {cut:?}");
     if let Some(sql) = open_transactions(&place) {
         place.scratch.wait_for(&sql, "0").await;
     }

@@ -9,14 +9,14 @@ mod all;
 mod change;
 mod count;
 mod error;
-mod warning;
+mod expiry_warning;
 mod weekend;
 
 pub use all::{Calendars, Covers};
 pub use change::{Change, Difference, HeadChange, Scope, difference, merged};
 pub use count::{Landing, Nth, Shift};
 pub use error::CalendarError;
-pub use warning::{CalendarWarning, Lack, warnings};
+pub use expiry_warning::{CalendarWarning, Lack, warnings};
 pub use weekend::{BadWeekend, Weekend};
 
 use crate::domain::id::CalendarCode;

@@ -6,7 +6,7 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::eta::Forecast;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::domain::opening::{check_batch_no, sub_batch_faults};
+use crate::domain::open_check::{check_batch_no, sub_batch_faults};
 use crate::domain::param_preview::{ParamPreview, ShownParam};
 use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;

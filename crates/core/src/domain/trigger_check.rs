@@ -12,7 +12,7 @@ use crate::domain::calendar::{Calendar, Calendars, warnings};
 use crate::domain::did_you_mean::nearest;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault};

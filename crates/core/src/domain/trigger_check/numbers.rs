@@ -6,7 +6,7 @@ use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberGrammar};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
-use crate::domain::opening::check_number;
+use crate::domain::open_check::check_number;
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};

@@ -11,7 +11,7 @@ use crate::domain::lease::Uptime;
 use crate::domain::network::Network;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::xxl_run::AppName;
-use crate::engine::admin::batching::Batcher;
+use crate::engine::admin::write_batch::Batcher;
 use crate::engine::clock::Clock;
 use crate::engine::rejected_access::{self, Knock};
 use crate::store::audit::Operator;

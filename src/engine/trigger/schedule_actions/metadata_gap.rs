@@ -1,6 +1,6 @@
 //! What operators decide after the metadata has gone back in time: a gap is declared, shown and accepted.
 
-use super::{Deed, NotDone, from_now, locked, next_of, stand, writing};
+use super::{Deed, NotDone, from_now, locked, next_of, schedule_rows, stand};
 use crate::domain::firing::FiringStatus;
 use crate::domain::metadata_gap::MetadataGap;
 use crate::domain::time::Millis;
@@ -126,7 +126,7 @@ async fn leave_out_planned(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
         if was.status != TriggerStatus::Enabled || !was.is_overdue(deed.now) {
             continue;
         }
-        writing::leave_overdue(tx, &was, &reason(deed), deed.now).await?;
+        schedule_rows::leave_overdue(tx, &was, &reason(deed), deed.now).await?;
         let next = next_of(tx, &was, &was.def, deed.now).await?;
         let from_now = from_now(&was, deed.now);
         stand(tx, &from_now, was.revision, next.map(|o| o.planned), deed.now).await?;

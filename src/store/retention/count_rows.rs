@@ -1,6 +1,6 @@
 //! How many rows would go.
 
-use super::removing::rows_of;
+use super::remove_rows::rows_of;
 use super::{ByTable, Text, placed};
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;

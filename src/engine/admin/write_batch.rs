@@ -1,6 +1,6 @@
 //! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
 
-use super::desk::{Pass, Refused, Said};
+use super::registry_api::{Pass, Refused, Said};
 use crate::domain::executor::LogId;
 use crate::domain::xxl_run::AppName;
 use crate::engine::clock::Clock;

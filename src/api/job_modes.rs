@@ -1,7 +1,7 @@
 //! What is wanted with jobs in every batch to come, and marks that are taken off them.
 
 use crate::api::authorize;
-use crate::api::batch_going::Why;
+use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;

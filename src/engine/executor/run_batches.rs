@@ -2,7 +2,7 @@
 
 use super::Executor;
 use crate::domain::batch::{AskedOrder, BatchError};
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::{RunResult, XxlRun, moment};
 use crate::engine::create_batch::open_in;

@@ -2,7 +2,7 @@
 
 mod desk;
 
-use super::book::{Book, Call, Candidates, Part};
+use super::run_state::{Book, Call, Candidates, Part};
 use super::{Admin, CallId};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Ended, RunState, RunStatus, StopWhy};

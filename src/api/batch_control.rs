@@ -13,7 +13,7 @@ use crate::domain::dry_run::dry_run;
 use crate::domain::eta::of_plan;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group};
-use crate::domain::opening::plan_opening;
+use crate::domain::open_check::plan_opening;
 use crate::engine::create_batch::open_on_record;
 use crate::engine::open_batch::Refused;
 use crate::engine::pause;

@@ -4,14 +4,14 @@
 mod firing_now;
 mod metadata_gap;
 mod refused;
-mod writing;
+mod schedule_rows;
 
 pub use firing_now::{Event, Fired, event, fire_now};
 pub use metadata_gap::{
     Accepted, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
 };
 pub use refused::NotDone;
-pub(crate) use writing::{apply_in, refuse_foreign};
+pub(crate) use schedule_rows::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
 use crate::domain::did_you_mean::nearest;
@@ -84,7 +84,7 @@ pub async fn add(
         return Err(NotDone::Exists(def.code.clone()).into());
     }
     let warnings = sound(&mut tx, def, expected, deed.now).await?;
-    writing::insert(&mut tx, def, FROM_PERSON, deed).await?;
+    schedule_rows::insert(&mut tx, def, FROM_PERSON, deed).await?;
     finish(tx, &def.code, warnings, deed.now).await
 }
 
@@ -103,7 +103,7 @@ pub async fn edit(
         Err(other) => other,
     })?;
     let warnings = sound(&mut tx, &def, expected, deed.now).await?;
-    writing::replace(&mut tx, &was, &def, &was.origin, deed).await?;
+    schedule_rows::replace(&mut tx, &was, &def, &was.origin, deed).await?;
     next_run::refresh(&mut tx, &StaleGroups::of_schedules([&was.def])).await?;
     finish(tx, code, warnings, deed.now).await
 }
@@ -112,7 +112,7 @@ pub async fn edit(
 pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigger> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
-    writing::remove(&mut tx, &was, deed).await?;
+    schedule_rows::remove(&mut tx, &was, deed).await?;
     next_run::refresh(&mut tx, &StaleGroups::of_schedules([&was.def])).await?;
     hint::give(&mut tx, Topic::Trigger).await?;
     tx.commit().await.context("remove the schedule")?;
@@ -127,7 +127,7 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
         return Err(NotDone::Already(code.clone(), "paused").into());
     }
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
-    writing::leave_overdue(&mut tx, &was, &words, deed.now).await?;
+    schedule_rows::leave_overdue(&mut tx, &was, &words, deed.now).await?;
     set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
@@ -184,10 +184,10 @@ pub async fn skip_next(
     };
     if let Some(first) = ahead.first() {
         let first = std::slice::from_ref(first);
-        let why = writing::left_out(deed);
+        let why = schedule_rows::left_out(deed);
         firing::withhold(&mut tx, first, (FiringStatus::Skipped, &why), deed.now).await?;
     } else {
-        writing::leave_out(&mut tx, &was, &skipped, deed).await?;
+        schedule_rows::leave_out(&mut tx, &was, &skipped, deed).await?;
         let next_time = next_after(skipped.planned)?.map(|o| o.planned);
         let (trigger_id, revision) = (was.trigger_id, was.revision);
         let last_time = Some(skipped.planned);

@@ -1,8 +1,8 @@
 //! The loop around the beat, and what is done now and then: runs that nobody waits for are ended, old
 //! rows go.
 
-use super::book::{Book, Call};
-use super::turns::found;
+use super::dispatch::found;
+use super::run_state::{Book, Call};
 use super::{Admin, CallId};
 use crate::domain::executor_run::{Ended, RunEvent, RunStatus, StopWhy};
 use crate::domain::time::Millis;

@@ -1,7 +1,7 @@
 //! One beat: what has happened, what is due, one transaction, and what is sent after it.
 
-use super::book::Book;
-use super::turns::{Fact, found};
+use super::dispatch::{Fact, found};
+use super::run_state::Book;
 use super::{Admin, CallId, Inbound};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{RunEnd, RunEvent, RunStatus, StopWhy};

@@ -1,7 +1,7 @@
 //! What is sent to executors, each in a task of its own; what they answer comes back as something that has
 //! happened.
 
-use super::book::{Book, Call, Effect, Part};
+use super::run_state::{Book, Call, Effect, Part};
 use super::{Admin, Inbound};
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Looked, Posted};

@@ -10,7 +10,7 @@ use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
 use crate::engine::admin::Admin;
-use crate::engine::admin::book::{Book, Call, Candidates};
+use crate::engine::admin::run_state::{Book, Call, Candidates};
 use crate::handler::remote::{RemoteBody, RemoteCall};
 use crate::remote::executors::To;
 use crate::store::Tx;
