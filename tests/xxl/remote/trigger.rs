@@ -94,7 +94,11 @@ async fn one_that_shows_its_name_is_stopped(mut hall: Hall) {
     let program = &hall.programs[0];
     assert_eq!(program.heard("/kill"), [json!({"jobId": 1})]);
     let looks = program.heard("/idleBeat");
-    assert!(looks.len() >= 2 && looks.iter().all(|look| *look == json!({"jobId": 1})), "{looks:?}");
+    // How many there are depends on how busy the machine is.
+    assert!(
+        !looks.is_empty() && looks.iter().all(|look| *look == json!({"jobId": 1})),
+        "{looks:?}"
+    );
     assert_eq!(program.called(), called_by_its_name());
     assert_eq!(program.has(), [0; 0]);
 }
