@@ -5,11 +5,11 @@ use procession::domain::calendar::WorkingDays;
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, Param, ParamDecl, ParamType};
 use procession::domain::outcome::OutputValue;
+use procession::domain::param_expressions::{BadReference, Piece, pieces};
 use procession::domain::params::{
     BatchValues, Layers, Outside, Start, calendars_asked, check_declared, check_literal,
     references, resolve_each, secret_names,
 };
-use procession::domain::reference::{BadReference, Piece, pieces};
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 
