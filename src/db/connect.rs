@@ -4,11 +4,11 @@
 use crate::db::hint::Hub;
 use crate::db::mysql_server::MysqlServer;
 use crate::db::nodelay::without_delay;
-use crate::db::pool::{End, Plan, Pool};
+use crate::db::pool::{End, Plan, Pool, Precedence};
 use crate::db::session_settings::{Keeping, postgres_session, prepare_postgres};
 use crate::db::single_round_trip::{Alone, takes_compounds};
 use crate::db::sqlite_file::{create_private, keep_private};
-use crate::db::{Db, Dialect, Error, Pools, RequestShare, Result, Tx};
+use crate::db::{Db, Dialect, Error, Pools, Result, Tx, WriterShare};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
@@ -84,7 +84,8 @@ impl Db {
             takes_compounds,
             shown: shown.into(),
             hub: Hub::new(),
-            requests: None,
+            writer_share: None,
+            precedence: Precedence::InTurn,
         };
         db.learn_to_hint().await;
         Ok(db)
@@ -115,12 +116,44 @@ impl Db {
             true => reader.clone(),
             false => reader.beside(reader.options().clone(), settings.max_connections),
         };
-        let share = RequestShare {
-            writer: Arc::new(Semaphore::new(1)),
-            wait_limit: settings.connect_timeout,
-        };
+        let share = WriterShare::new(settings.connect_timeout);
         let pools = Pools::Sqlite { writer: writer.clone(), reader };
-        Ok(Self { pools, requests: (!in_memory).then_some(share), ..self.clone() })
+        Ok(Self { pools, writer_share: (!in_memory).then_some(share), ..self.clone() })
+    }
+
+    /// The way of log lines to the same database: on SQLite at most one transaction of them waits for the
+    /// writer.
+    pub fn for_log_lines(&self) -> Self {
+        let Pools::Sqlite { writer, .. } = &self.pools else { return self.clone() };
+        let share = WriterShare::new(writer.wait_limit());
+        Self { writer_share: Some(share), ..self.clone() }
+    }
+
+    /// The way of the lease to the same database. On a server it is a connection of its own, which is made
+    /// when it is first used; on SQLite, which has one writer, it goes before all others who wait for it.
+    pub fn for_lease(&self) -> Self {
+        let pools = match &self.pools {
+            Pools::Sqlite { .. } => self.pools.clone(),
+            Pools::Mysql(pool) => Pools::Mysql(pool.beside(pool.options().clone(), 1)),
+            Pools::Postgres(pool) => Pools::Postgres(pool.beside(pool.options().clone(), 1)),
+        };
+        let precedence = Precedence::First;
+        Self { pools, alone: None, writer_share: None, precedence, ..self.clone() }
+    }
+
+    /// Closes connections to a server that are not used; they are made anew when they are.
+    pub async fn close_idle(&self) {
+        match &self.pools {
+            Pools::Sqlite { .. } => {}
+            Pools::Mysql(pool) => pool.close_idle().await,
+            Pools::Postgres(pool) => pool.close_idle().await,
+        }
+    }
+}
+
+impl WriterShare {
+    fn new(wait_limit: Duration) -> Self {
+        Self { writer: Arc::new(Semaphore::new(1)), wait_limit }
     }
 }
 

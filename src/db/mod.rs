@@ -55,7 +55,7 @@ pub use session_settings::Keeping;
 
 use crate::db::single_round_trip::Alone;
 use hint::Hub;
-use pool::Pool;
+use pool::{Pool, Precedence};
 use pooled_connection::Lent;
 use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
 use std::sync::Arc;
@@ -77,14 +77,16 @@ pub struct Db {
     shown: Arc<str>,
     /// Where hints meet.
     hub: Arc<Hub>,
-    /// What requests share, where this is their way to a SQLite file.
-    requests: Option<RequestShare>,
+    /// What users of one kind share, where this is their way to a SQLite file.
+    writer_share: Option<WriterShare>,
+    /// Who writes first.
+    precedence: Precedence,
 }
 
-/// How requests write to a SQLite file: one after the other, so that at most one of them stands before the
-/// work in the queue of the one writer.
+/// How requests, or log lines, write to a SQLite file: one after the other, so that at most one of them stands
+/// before the work in the queue of the one writer.
 #[derive(Clone, Debug)]
-struct RequestShare {
+struct WriterShare {
     writer: Arc<Semaphore>,
     wait_limit: Duration,
 }
@@ -109,7 +111,7 @@ pub struct Tx {
     hub: Arc<Hub>,
     /// Given when it is committed.
     hints: Vec<&'static str>,
-    /// The turn of requests to write, held until this ends.
+    /// The turn of its kind of users to write, held until this ends.
     _share: Option<OwnedSemaphorePermit>,
 }
 
@@ -152,21 +154,24 @@ impl Db {
     /// meanwhile. This and every other call of the door may be dropped at any point, by a time-out
     /// or a `select!`: a connection with a question in flight is closed and never handed on.
     pub async fn begin(&self) -> Result<Tx> {
-        let share = self.writer_share().await?;
+        let share = self.writer_turn().await?;
         let inner = match &self.pools {
-            Pools::Sqlite { writer, .. } => TxInner::Sqlite(writer.begin("BEGIN IMMEDIATE").await?),
+            Pools::Sqlite { writer, .. } => {
+                TxInner::Sqlite(writer.begin_as("BEGIN IMMEDIATE", self.precedence).await?)
+            }
             Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
             Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
         Ok(Tx { _share: share, ..self.tx(inner) })
     }
 
-    /// The turn to ask for the one writer of a SQLite file, where requests share one among themselves.
-    async fn writer_share(&self) -> Result<Option<OwnedSemaphorePermit>> {
-        let Some(requests) = &self.requests else { return Ok(None) };
-        let turn = Arc::clone(&requests.writer).acquire_owned();
-        let late = || Error::Lost(format!("{}: too many requests wait to write", self.shown));
-        match tokio::time::timeout(requests.wait_limit, turn).await {
+    /// The turn to ask for the one writer of a SQLite file, where users of one kind share one among themselves.
+    async fn writer_turn(&self) -> Result<Option<OwnedSemaphorePermit>> {
+        let Some(share) = &self.writer_share else { return Ok(None) };
+        let turn = Arc::clone(&share.writer).acquire_owned();
+        let late =
+            || Error::Lost(format!("{}: too many of the same kind wait to write", self.shown));
+        match tokio::time::timeout(share.wait_limit, turn).await {
             Ok(Ok(turn)) => Ok(Some(turn)),
             Ok(Err(_)) | Err(_) => Err(late()),
         }
@@ -261,8 +266,8 @@ impl Db {
         match &self.pools {
             Pools::Sqlite { writer, reader } => {
                 reader.close().await;
-                // The writer of requests is the one of the work.
-                if self.requests.is_none() {
+                // The writer of requests and of log lines is the one of the work.
+                if self.writer_share.is_none() {
                     writer.close().await;
                 }
             }

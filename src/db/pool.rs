@@ -12,7 +12,7 @@ use crate::db::pooled_connection::{Lent, Loan};
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
 use sqlx::{ConnectOptions, Connection, Database, Executor as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -73,6 +73,32 @@ pub(in crate::db) struct Plan<DB: Database> {
     pub(in crate::db) shown: String,
 }
 
+/// Who gets a connection first when several wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::db) enum Precedence {
+    /// In the order in which they came.
+    #[default]
+    InTurn,
+    /// Before all who wait in turn.
+    First,
+}
+
+/// A borrower that goes before others, for as long as it waits.
+struct UrgentWait<'a>(&'a AtomicUsize);
+
+impl<'a> UrgentWait<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for UrgentWait<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Connections to one database; clones share them.
 pub(in crate::db) struct Pool<DB: Driver>(Arc<Home<DB>>);
 
@@ -80,6 +106,8 @@ pub(in crate::db) struct Pool<DB: Driver>(Arc<Home<DB>>);
 pub(in crate::db) struct Home<DB: Driver> {
     pub(in crate::db) plan: Plan<DB>,
     places: Arc<Semaphore>,
+    /// How many borrowers wait who go before all others.
+    urgent: AtomicUsize,
     /// The one used last is taken first: it is warm, and the others may grow old.
     idle: Mutex<Vec<Idle<DB>>>,
     /// How often a connection was lost. A connection that was there before the last loss is not
@@ -152,6 +180,7 @@ impl<DB: Driver> Pool<DB> {
             plan,
             places,
             idle: Mutex::new(vec![Idle { conn: first, birth, since: birth.at }]),
+            urgent: AtomicUsize::default(),
             losses: AtomicU64::default(),
             statements: AtomicU64::default(),
             commits: AtomicU64::default(),
@@ -167,6 +196,7 @@ impl<DB: Driver> Pool<DB> {
             plan: Plan { end, options, prepare, most, patience, limit, shown },
             places: Arc::new(Semaphore::new(usize::try_from(most.max(1)).unwrap_or(1))),
             idle: Mutex::default(),
+            urgent: AtomicUsize::default(),
             losses: AtomicU64::default(),
             statements: AtomicU64::default(),
             commits: AtomicU64::default(),
@@ -186,23 +216,38 @@ impl<DB: Driver> Pool<DB> {
 
     /// A connection on which nothing is open. May be dropped at any point.
     pub(in crate::db) async fn acquire(&self) -> Result<Lent<DB>> {
+        self.acquire_as(Precedence::InTurn).await
+    }
+
+    async fn acquire_as(&self, precedence: Precedence) -> Result<Lent<DB>> {
         let Plan { patience, shown, .. } = &self.0.plan;
         let late = || {
             Error::Lost(format!("{shown}: no connection was free or could be made in {patience:?}"))
         };
-        tokio::time::timeout(*patience, self.0.get()).await.unwrap_or_else(|_| Err(late()))
+        tokio::time::timeout(*patience, self.0.get(precedence))
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
     /// Opens a transaction with `sql`. May be dropped at any point.
     ///
     /// A connection that turns out to be gone is replaced, once: nothing was asked of it before.
     pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<Lent<DB>> {
-        let mut first = self.acquire().await?;
+        self.begin_as(sql, Precedence::InTurn).await
+    }
+
+    /// The same, with a say in who goes first.
+    pub(in crate::db) async fn begin_as(
+        &self,
+        sql: &'static str,
+        precedence: Precedence,
+    ) -> Result<Lent<DB>> {
+        let mut first = self.acquire_as(precedence).await?;
         match first.say(sql).await {
             Err(error) if first.is_gone() && error.is_transient() => {
                 tracing::debug!(%error, "a connection was gone; taking another");
                 drop(first);
-                let mut second = self.acquire().await?;
+                let mut second = self.acquire_as(precedence).await?;
                 second.say(sql).await.map(|()| second)
             }
             other => other.map(|()| first),
@@ -221,6 +266,11 @@ impl<DB: Driver> Pool<DB> {
         into.idle += home.idle().len();
     }
 
+    /// How long a borrower waits for a connection.
+    pub(in crate::db) fn wait_limit(&self) -> Duration {
+        self.0.plan.patience
+    }
+
     /// How a connection of it is made.
     pub(in crate::db) fn options(&self) -> &Options<DB> {
         &self.0.plan.options
@@ -229,11 +279,16 @@ impl<DB: Driver> Pool<DB> {
     /// Closes all connections, waiting for those in use.
     pub(in crate::db) async fn close(&self) {
         let _all = self.0.places.acquire_many(self.0.plan.most.max(1)).await;
+        self.close_idle().await;
+        self.0.places.close();
+    }
+
+    /// Closes the connections that are not used.
+    pub(in crate::db) async fn close_idle(&self) {
         let idle = std::mem::take(&mut *self.0.idle());
         for idle in idle {
             let _the_server_will_notice = tokio::time::timeout(PING, idle.conn.close()).await;
         }
-        self.0.places.close();
     }
 }
 
@@ -243,9 +298,8 @@ impl<DB: Driver> Home<DB> {
     }
 
     /// Everything in it may be dropped half-way: the connection goes with it.
-    async fn get(self: &Arc<Self>) -> Result<Lent<DB>> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.map_err(|_| Error::Database("the connections were closed".to_owned()))?;
+    async fn get(self: &Arc<Self>, precedence: Precedence) -> Result<Lent<DB>> {
+        let place = self.place(precedence).await?;
         loop {
             // By itself, so that the lock is not held while the connection is looked at.
             let idle = self.idle().pop();
@@ -258,6 +312,24 @@ impl<DB: Driver> Home<DB> {
         }
         let (conn, birth) = self.connect().await?;
         Ok(self.lend(conn, birth, place))
+    }
+
+    /// A place of a connection, when it is this borrower's turn. Who has a turn while another goes first
+    /// queues up again: all who wait do the same before him, so their order stays.
+    async fn place(&self, precedence: Precedence) -> Result<OwnedSemaphorePermit> {
+        let _goes_first = match precedence {
+            Precedence::InTurn => None,
+            Precedence::First => Some(UrgentWait::begin(&self.urgent)),
+        };
+        loop {
+            let place = Arc::clone(&self.places).acquire_owned().await;
+            let place =
+                place.map_err(|_| Error::Database("the connections were closed".to_owned()))?;
+            if precedence == Precedence::First || self.urgent.load(Ordering::SeqCst) == 0 {
+                return Ok(place);
+            }
+            drop(place);
+        }
     }
 
     fn lend(

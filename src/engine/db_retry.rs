@@ -35,3 +35,14 @@ where
         pause = (pause * 2).min(longest);
     }
 }
+
+/// Asks until there is an answer, or an error that will be the same the next time: for what has to be
+/// known before anything else is written.
+pub(super) async fn answered_at_last<T, F, Fut>(question: F) -> Result<T>
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<T>>,
+{
+    let (_nobody_stops_it, stop) = watch::channel(None);
+    answered(&stop, question).await
+}

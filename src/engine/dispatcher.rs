@@ -144,6 +144,7 @@ impl QueueDispatcher {
         let around = Arc::new(Surroundings {
             admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
             db: db.clone(),
+            log_db: db.for_log_lines(),
             clock: clock.clone(),
             installation: node.installation().to_owned(),
             owner: node.id().clone(),

@@ -6,7 +6,7 @@
 //! `domain/lease.rs` says so, every body of this process is told to end; they watch for that
 //! themselves, so it needs no dispatcher and no database.
 
-use crate::domain::lease::{Lease, Step, Uptime};
+use crate::domain::lease::{Lease, Step, Uptime, Writers};
 use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
 use crate::domain::skew::{Skew, Verdict};
 use crate::domain::time::Millis;
@@ -19,6 +19,7 @@ use crate::store::{self, Db, Tx, metadata_gap, node};
 use anyhow::Result;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub(super) struct Life {
 /// The lease of this process and what depends on it.
 pub(super) struct Heart {
     db: Db,
+    /// The way of the lease to it: nothing else stands before a renewal.
+    lease_db: Db,
     clock: Clock,
     node: Node,
     held: Mutex<Held>,
@@ -67,6 +70,32 @@ struct Held {
     written: Uptime,
     /// Why the last renewal was not written.
     obstacle: Option<&'static str>,
+    /// What the renewal on its way waits for.
+    stage: RenewalStage,
+    /// Since when.
+    stage_began: Uptime,
+}
+
+/// What a renewal waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RenewalStage {
+    /// For its turn to write to a file, or for its connection.
+    Access,
+    /// For the answers to its statements.
+    Answers,
+    /// For its commit.
+    Commit,
+}
+
+impl RenewalStage {
+    fn describe(self, writers: Writers) -> &'static str {
+        match (self, writers) {
+            (Self::Access, Writers::One) => "its turn to write: another transaction is writing",
+            (Self::Access, Writers::Many) => "a connection to the database",
+            (Self::Answers, _) => "the database to answer a statement",
+            (Self::Commit, _) => "the database to commit it",
+        }
+    }
 }
 
 /// What one renewal has written, by the database's clock.
@@ -84,13 +113,23 @@ impl Heart {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
         let (until, written) = (node.lease_until(), node.asked_at());
-        let held = Held { lease, until, skew, doubted: None, written, obstacle: None };
+        let held = Held {
+            lease,
+            until,
+            skew,
+            doubted: None,
+            written,
+            obstacle: None,
+            stage: RenewalStage::Access,
+            stage_began: written,
+        };
         let held = Mutex::new(held);
         let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
         let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
         let running = AtomicU32::new(0);
         let suspension = Suspension::default();
         Self {
+            lease_db: db.for_lease(),
             db,
             clock,
             node,
@@ -222,6 +261,7 @@ impl Heart {
             let rest = match self.step() {
                 Step::Fence => continue,
                 Step::Renew => {
+                    self.log_if_overdue();
                     renewal = Some(self.renew_or_say().boxed());
                     Duration::ZERO
                 }
@@ -238,6 +278,7 @@ impl Heart {
         if let Some(renewal) = renewal {
             renewal.await;
         }
+        self.lease_db.close_idle().await;
         self.meter.loop_ended(NAME);
     }
 
@@ -263,7 +304,7 @@ impl Heart {
 
     async fn renew_or_say(&self) {
         let was_steady = self.held().lease.is_steady();
-        match self.renew().await {
+        match self.renew_or_log_lateness().await {
             Ok(()) if !was_steady => tracing::info!("the lease of this process is renewed again"),
             Ok(()) => {}
             // Once: the next ones fail in the same way.
@@ -272,6 +313,72 @@ impl Heart {
             }
             Err(error) => tracing::debug!("{error:#}"),
         }
+    }
+
+    /// How late a renewal is when the node's log says so: a third of the lease.
+    fn late_after(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.node.lease_ms() / 3).unwrap_or(0))
+    }
+
+    /// Logs that the renewal begins late: nothing but this process itself kept it from that.
+    fn log_if_overdue(&self) {
+        let overdue = self.held().lease.overdue_ms(self.clock.uptime());
+        if overdue > self.node.lease_ms() / 3 {
+            tracing::warn!(
+                overdue_ms = overdue,
+                "the renewal of the lease begins late: this process got no processor time, or the \
+                 machine was asleep"
+            );
+        }
+    }
+
+    /// Logs what the renewal waits for as soon as it is late, and not when it is over: it may never be.
+    async fn renew_or_log_lateness(&self) -> Result<()> {
+        let sent = self.clock.uptime();
+        let mut renewal = pin!(self.renew());
+        tokio::select! {
+            biased;
+            renewed = &mut renewal => return renewed,
+            () = tokio::time::sleep(self.late_after()) => {}
+        }
+        let (stage, began) = {
+            let held = self.held();
+            (held.stage, held.stage_began)
+        };
+        let now = self.clock.uptime();
+        tracing::warn!(
+            waited_ms = now.since(sent),
+            stage_ms = now.since(began),
+            "the renewal of the lease is late: it waits for {}",
+            stage.describe(store::writers(&self.db))
+        );
+        let renewed = renewal.await;
+        if renewed.is_ok() {
+            let took = self.clock.uptime().since(sent);
+            tracing::warn!(took_ms = took, "the late renewal of the lease is written");
+        }
+        renewed
+    }
+
+    fn enter(&self, stage: RenewalStage) {
+        let now = self.clock.uptime();
+        let mut held = self.held();
+        (held.stage, held.stage_began) = (stage, now);
+    }
+
+    /// Opens the transaction of a renewal. A connection of its own that cannot be had in time, because the
+    /// server takes no more, does not cost the lease: one of the others serves.
+    async fn begin_renewal(&self) -> Result<Tx> {
+        self.enter(RenewalStage::Access);
+        if store::writers(&self.db) == Writers::One {
+            return Ok(self.lease_db.begin().await?);
+        }
+        match tokio::time::timeout(self.late_after() / 2, self.lease_db.begin()).await {
+            Ok(Ok(tx)) => return Ok(tx),
+            Ok(Err(error)) => tracing::debug!(%error, "the lease has no connection of its own"),
+            Err(_) => tracing::debug!("the connection of the lease gives no answer"),
+        }
+        Ok(self.db.begin().await?)
     }
 
     async fn renew(&self) -> Result<()> {
@@ -312,7 +419,8 @@ impl Heart {
 
     /// Writes the renewal, and measures the database's clock with it.
     async fn write(&self) -> Result<Written> {
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.begin_renewal().await?;
+        self.enter(RenewalStage::Answers);
         let asked = self.clock.uptime();
         let server: Millis = tx.server_time().await?.into();
         let at = self.measure(asked, server);
@@ -330,6 +438,7 @@ impl Heart {
             metadata_gap::open(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;
+        self.enter(RenewalStage::Commit);
         tx.commit().await?;
         self.suspension.remember(at);
         Ok(Written { at, until })

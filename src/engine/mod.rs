@@ -31,6 +31,7 @@ mod large_values;
 mod late_results;
 mod lateness_alerts;
 mod launch;
+mod log_storage;
 mod long_running_alerts;
 pub mod metrics;
 mod node;

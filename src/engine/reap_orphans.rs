@@ -10,13 +10,13 @@ use crate::domain::queue::KILL_UNCONFIRMED;
 use crate::domain::secret::Mask;
 use crate::engine::admin::OfTry;
 use crate::engine::attempt_record::Recording;
+use crate::engine::db_retry::answered_at_last;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::log_storage::append_of_orphan;
 use crate::engine::sub_batches::Children;
-use crate::engine::worker::{Job, Report, Surroundings, What, dated};
-use crate::handler::log::Line;
+use crate::engine::worker::{Job, Report, Surroundings, What};
 use crate::handler::{self, Claim, Context, StopReason, Task};
-use crate::store::{self, Db, queue};
-use anyhow::Context as _;
+use crate::store::{Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -60,13 +60,25 @@ async fn end_orphan(
     let ended = loop {
         tokio::select! {
             ended = &mut work => break ended,
-            () = tokio::time::sleep(around.log_flush) => keep(&around, &job, log.drain()).await,
+            () = tokio::time::sleep(around.log_flush) => {
+                if let Err(error) = append_of_orphan(&job, &around).await {
+                    tracing::debug!("log lines are kept and sent again: {error:#}");
+                }
+            }
         }
     };
     let outcome = ended.unwrap_or_else(|_| {
         unconfirmed("Procession's own code broke down (see the program's log)")
     });
-    keep(&around, &job, log.finish()).await;
+    log.end();
+    if let Err(error) = answered_at_last(|| append_of_orphan(&job, &around)).await {
+        tracing::warn!(
+            queue_id = job.queue_id.0,
+            error = format!("{error:#}"),
+            "{} log lines of the end of an orphan could not be stored and are lost",
+            log.finish().len()
+        );
+    }
     let inline_bytes = around.handlers.outputs.inline_bytes;
     let outcome = outcome.with_values_aside(job.key(), inline_bytes);
     let what = What::Ended(Box::new(outcome), Vec::new());
@@ -77,27 +89,6 @@ async fn end_orphan(
         by: None,
         what,
     });
-}
-
-/// Stores lines in the log of the try, after those of the dead process, which counted its own.
-async fn keep(around: &Surroundings, job: &Job, lines: Vec<Line>) {
-    if lines.is_empty() {
-        return;
-    }
-    let lines: Vec<_> = lines.into_iter().map(|line| dated(line, job.began)).collect();
-    let stored = async {
-        let mut tx = around.db.begin().await?;
-        store::log::append_after(&mut tx, job.queue_id, job.attempt, &lines).await?;
-        tx.commit().await.context("store log lines")
-    };
-    if let Err(error) = stored.await {
-        tracing::warn!(
-            queue_id = job.queue_id.0,
-            error = format!("{error:#}"),
-            "{} log lines of the end of an orphan could not be stored and are lost",
-            lines.len()
-        );
-    }
 }
 
 async fn ended(

@@ -24,6 +24,7 @@ use crate::engine::db_retry::answered;
 use crate::engine::earlier::last_checks;
 use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::large_values;
+use crate::engine::log_storage::LogStorage;
 use crate::engine::secret;
 use crate::engine::settle_attempt::stopped_before;
 use crate::engine::start_gate::Gate;
@@ -31,8 +32,8 @@ use crate::engine::sub_batches::{Ask, Children};
 use crate::engine::traces::traceparent;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Context, StopReason, Task, checks};
+use crate::store::Db;
 use crate::store::log::NewLine;
-use crate::store::{self, Db};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
@@ -110,6 +111,8 @@ pub(super) struct Job {
 /// What all tries of this process share.
 pub(super) struct Surroundings {
     pub(super) db: Db,
+    /// The same database for log lines, which stand back behind everything else.
+    pub(super) log_db: Db,
     pub(super) clock: Clock,
     /// How the name of this installation begins.
     pub(super) installation: String,
@@ -145,7 +148,8 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
         let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
         return;
     }
-    let work = AssertUnwindSafe(run(&job, &snapshot, &around, &log)).catch_unwind();
+    let storage = LogStorage::new(&job, &around);
+    let work = AssertUnwindSafe(run(&job, &snapshot, &around, &storage)).catch_unwind();
     let done = tokio::select! {
         biased;
         done = work => done,
@@ -162,12 +166,18 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
              the body took effect is not known",
         ),
     };
-    let what = What::Ended(Box::new(outcome), log.finish());
+    let what = What::Ended(Box::new(outcome), storage.finish().await);
     // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
     let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
 }
 
-async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &RunLog) -> Outcome {
+async fn run(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Arc<Surroundings>,
+    storage: &LogStorage<'_>,
+) -> Outcome {
+    let log = &job.log;
     let (params, secrets, mask) = match bind(job, snapshot, around).await {
         Ok(bound) => bound,
         Err(error) => return Outcome::ended(End::Failed, error),
@@ -200,7 +210,7 @@ async fn run(job: &Job, snapshot: &Snapshot, around: &Arc<Surroundings>, log: &R
         tracing::trace!(target: "procession::moment", id = job.queue_id.0, "returned");
         checks::judged(&task, &context, outcome).await
     };
-    let outcome = beside_its_log(job, around, log, limited(job, around, Box::pin(work))).await;
+    let outcome = beside_its_log(storage, limited(job, around, Box::pin(work))).await;
     let outcome = stopped_before(outcome, *job.stop.borrow());
     let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
     let secret_outs = job.secret_outs();
@@ -333,60 +343,22 @@ pub(super) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason)
 
 /// Lets the body run and stores its new lines meanwhile, so that `logs -f` can follow it. In one task
 /// with it: a task of their own was one more to start and to wait for, at each hop.
-async fn beside_its_log(
-    job: &Job,
-    around: &Surroundings,
-    log: &RunLog,
-    body: impl Future<Output = Outcome>,
-) -> Outcome {
+async fn beside_its_log(storage: &LogStorage<'_>, body: impl Future<Output = Outcome>) -> Outcome {
     let mut body = pin!(body);
     let done = CancellationToken::new();
-    let mut flush = pin!(flush_log(job, around, log, &done));
+    let mut flush = pin!(storage.store_while_running(&done));
     let outcome = tokio::select! {
         biased;
         outcome = &mut body => outcome,
         () = &mut flush => return body.await,
     };
-    // What it took out of the log it has to store: those lines are nowhere else.
+    // A group on its way is waited for: dropped in the middle, nobody knew whether it is stored.
     done.cancel();
     flush.await;
     outcome
 }
 
-async fn flush_log(job: &Job, around: &Surroundings, log: &RunLog, done: &CancellationToken) {
-    loop {
-        tokio::select! {
-            () = done.cancelled() => return,
-            () = tokio::time::sleep(around.log_flush) => {}
-        }
-        job.claimed.made().await;
-        let lines: Vec<_> = log.drain().into_iter().map(|l| dated(l, job.began)).collect();
-        if lines.is_empty() {
-            continue;
-        }
-        if let Err(error) = store_lines(around, job.queue_id, job.attempt, &lines).await {
-            tracing::warn!(
-                queue_id = job.queue_id.0,
-                error = format!("{error:#}"),
-                "{} log lines could not be stored and are lost",
-                lines.len()
-            );
-        }
-    }
-}
-
 /// A line as it is stored: its time is the start of the try plus when it came.
 pub(super) fn dated(line: Line, began: Millis) -> NewLine {
     (line.number, began.plus(line.at_ms), line.stream, line.text)
-}
-
-async fn store_lines(
-    around: &Surroundings,
-    queue_id: QueueId,
-    attempt: u32,
-    lines: &[NewLine],
-) -> anyhow::Result<()> {
-    let mut tx = around.db.begin().await?;
-    store::log::append_lines(&mut tx, queue_id, attempt, lines).await?;
-    Ok(tx.commit().await?)
 }

@@ -1,4 +1,5 @@
-//! The log of one try while it runs: bounded in memory, whatever a body prints.
+//! The log of one try while it runs: bounded in memory, whatever a body prints. A line stays here until
+//! its storage is acknowledged.
 
 use crate::domain::outcome::Stream;
 use crate::domain::secret::{Cut, Mask};
@@ -40,8 +41,26 @@ struct Buffer {
     tail_bytes: usize,
     next: u64,
     left_out: u64,
-    fresh: Vec<Line>,
+    fresh: VecDeque<Line>,
     tail: VecDeque<Line>,
+}
+
+/// How much of a log is stored in one transaction, at most.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupLimit {
+    /// Lines.
+    pub lines: usize,
+    /// Bytes of text.
+    pub bytes: usize,
+}
+
+/// The oldest lines of a log that are not stored yet.
+#[derive(Clone, Debug, Default)]
+pub struct LogGroup {
+    /// The lines, in order.
+    pub lines: Vec<Line>,
+    /// Whether more lines wait behind them.
+    pub has_more: bool,
 }
 
 impl Buffer {
@@ -83,7 +102,7 @@ impl RunLog {
             tail_bytes: 0,
             next: 1,
             left_out: 0,
-            fresh: Vec::new(),
+            fresh: VecDeque::new(),
             tail: VecDeque::new(),
         };
         Self { inner: Arc::new(Mutex::new(buffer)) }
@@ -109,7 +128,7 @@ impl RunLog {
         buffer.next += 1;
         if buffer.tail.is_empty() && buffer.head_left >= line.text.len() {
             buffer.head_left -= line.text.len() + 1.min(buffer.head_left - line.text.len());
-            buffer.fresh.push(line);
+            buffer.fresh.push_back(line);
             return;
         }
         buffer.tail_bytes += line.text.len() + 1;
@@ -130,26 +149,51 @@ impl RunLog {
     /// Takes the lines that are ready to be stored while the body still runs.
     pub fn drain(&self) -> Vec<Line> {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut buffer.fresh)
+        std::mem::take(&mut buffer.fresh).into()
+    }
+
+    /// Copies the oldest lines that are ready to be stored, one at least; they stay until `acknowledge`.
+    pub fn next_group(&self, limit: GroupLimit) -> LogGroup {
+        let buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = 0;
+        let fits = |line: &&Line| {
+            let is_first = bytes == 0;
+            bytes += line.text.len() + 1;
+            is_first || bytes <= limit.bytes
+        };
+        let lines: Vec<Line> =
+            buffer.fresh.iter().take(limit.lines.max(1)).take_while(fits).cloned().collect();
+        LogGroup { has_more: lines.len() < buffer.fresh.len(), lines }
+    }
+
+    /// Forgets the lines up to this number: they are stored.
+    pub fn acknowledge(&self, number: u64) {
+        let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = buffer.fresh.partition_point(|line| line.number <= number);
+        buffer.fresh.drain(..stored);
     }
 
     /// Takes everything that is left when the body has ended.
     pub fn finish(&self) -> Vec<Line> {
+        self.end();
+        self.drain()
+    }
+
+    /// Makes the newest lines ready to be stored too, because the body has ended.
+    pub fn end(&self) {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lines = std::mem::take(&mut buffer.fresh);
         let left_out = std::mem::take(&mut buffer.left_out);
         let tail = std::mem::take(&mut buffer.tail);
         if let (Some(first), 1..) = (tail.front(), left_out) {
-            lines.push(Line {
+            buffer.fresh.push_back(Line {
                 number: first.number - 1,
                 at_ms: first.at_ms,
                 stream: Stream::System,
                 text: format!("[{left_out} lines left out: the log of a try has a cap]"),
             });
         }
-        lines.extend(tail);
+        buffer.fresh.extend(tail);
         buffer.tail_bytes = 0;
-        lines
     }
 }
 
@@ -188,6 +232,28 @@ mod tests {
         assert_eq!(lines[3].text, "*** and more");
         assert_eq!(lines[0].text, "pw *** and ***");
         assert!(!lines[1].text.contains("hun"), "{}", lines[1].text);
+    }
+
+    #[test]
+    fn a_line_stays_until_it_is_acknowledged() {
+        let log = RunLog::new(40_000);
+        for i in 0..10 {
+            log.line(Stream::Stdout, format!("line {i}"));
+        }
+        let numbers = |group: &LogGroup| group.lines.iter().map(|l| l.number).collect::<Vec<_>>();
+        let limit = GroupLimit { lines: 4, bytes: 1_000 };
+        let group = log.next_group(limit);
+        assert_eq!((numbers(&group), group.has_more), (vec![1, 2, 3, 4], true));
+        assert_eq!(numbers(&log.next_group(limit)), [1, 2, 3, 4], "they were not stored");
+        log.acknowledge(4);
+        let few_bytes = GroupLimit { lines: 4, bytes: 14 };
+        assert_eq!(numbers(&log.next_group(few_bytes)), [5, 6]);
+        let no_bytes = GroupLimit { lines: 4, bytes: 0 };
+        assert_eq!(numbers(&log.next_group(no_bytes)), [5], "a long line goes by itself");
+        log.acknowledge(8);
+        let group = log.next_group(limit);
+        assert_eq!((numbers(&group), group.has_more), (vec![9, 10], false));
+        assert_eq!(log.finish().len(), 2, "what is not acknowledged goes with the end");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
 
+#[cfg(debug_assertions)]
+use crate::db::Error;
 use crate::db::single_round_trip::Statement;
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, NodeId, QueueId};
@@ -226,6 +228,13 @@ pub async fn append_lines(
     lines: &[NewLine],
 ) -> Result<()> {
     append_lines_of(tx, &[(queue_id, attempt, lines.to_vec())]).await
+}
+
+/// Makes lines durable. After an error of the connection it is open whether they are.
+pub async fn commit_lines(tx: Tx) -> Result<()> {
+    tx.commit().await.context("store log lines")?;
+    failpoint_or!("log.after_commit", Error::Lost("a failpoint says so".to_owned()).into());
+    Ok(())
 }
 
 /// Adds lines of tries.

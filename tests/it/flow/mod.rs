@@ -14,6 +14,7 @@ pub(super) mod lease;
 mod ledger;
 mod limits;
 mod lists;
+mod log_lines;
 mod operators;
 mod recovery;
 mod restored;

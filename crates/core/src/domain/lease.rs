@@ -107,6 +107,11 @@ impl Lease {
         self.is_fenced
     }
 
+    /// How many milliseconds ago the next renewal was due.
+    pub fn overdue_ms(&self, now: Uptime) -> i64 {
+        now.since(self.next).max(0)
+    }
+
     /// A renewal is on its way.
     pub fn send(&mut self, now: Uptime) {
         self.sent = Some(now);
