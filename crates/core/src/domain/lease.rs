@@ -224,6 +224,7 @@ mod tests {
         let mut lease = Lease::new(L, Writers::Many, at(0));
         assert_eq!(lease.step(at(0)), Step::Rest(4_000));
         assert_eq!(lease.step(at(4_000)), Step::Renew);
+        assert_eq!((lease.overdue_ms(at(3_000)), lease.overdue_ms(at(4_500))), (0, 500));
         lease.send(at(4_000));
         assert_eq!(lease.step(at(4_500)), Step::Rest(4_500), "until the fence");
         lease.renewed(at(7_900));
