@@ -32,8 +32,13 @@ pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses,
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
-pub use crate::handler::script_supervisor::keep as keep_script;
-pub use crate::handler::supervisor_protocol::WORD as KEEPER;
+pub use crate::handler::isolation_probe::PROBE_ANSWER;
+pub use crate::handler::script_account::user_switching;
+pub use crate::handler::script_init::run_init as run_script_init;
+pub use crate::handler::script_supervisor::{keep as keep_script, probe as probe_isolation};
+pub use crate::handler::supervisor_protocol::{
+    INIT_WORD as SCRIPT_INIT, PROBE_WORD as ISOLATION_PROBE, WORD as KEEPER,
+};
 
 use crate::config::Config;
 use crate::db::{self, Dialect};
@@ -126,6 +131,14 @@ impl App {
         let mut dispatcher = QueueDispatcher::start(db, clock, &engine, handlers, news).await?;
         dispatcher.trace_to(exporter);
         Ok(dispatcher)
+    }
+
+    /// What an operator should know of the rights that scripts have on this machine.
+    pub async fn warn_of_script_rights(&self) -> Option<String> {
+        let options = self.config.handlers();
+        let probe = &options.isolation_probe;
+        let means = probe.find_means(options.keeper.as_deref(), &options.script_files).await;
+        options.script_users.warning(means, user_switching())
     }
 
     /// The trigger core of the process that `dispatcher` is.

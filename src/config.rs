@@ -9,6 +9,7 @@ mod limits;
 mod notify;
 mod outputs;
 mod retention;
+mod script;
 mod shown;
 mod trace;
 
@@ -19,20 +20,19 @@ pub use limits::{ConnectionLimits, Limits};
 pub use notify::{Channel, Mail, Notify};
 pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
+pub use script::Script;
 pub use trace::Trace;
 
 use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
-use crate::domain::id::GroupCode;
-use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
 use crate::domain::transport::{Transport, with_verified_tls};
 use crate::engine;
 use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
 use crate::handler;
+use crate::handler::isolation_probe::IsolationProbe;
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,6 +78,9 @@ pub struct Config {
     /// All of them as they were read, to be shown.
     #[serde(skip)]
     tree: toml::Table,
+    /// Where they were read.
+    #[serde(skip)]
+    file: PathBuf,
 }
 
 /// `[database]`
@@ -193,30 +196,6 @@ pub struct Sources {
     pub verify_tls: bool,
 }
 
-/// `[script]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Script {
-    /// Names of variables.
-    pub inherit_env: Vec<String>,
-    /// Processes of one script; 0 is no limit.
-    pub max_processes: u32,
-    /// "auto" or "required".
-    pub isolation: String,
-    /// Group, or `*`, to user.
-    pub run_as: BTreeMap<String, String>,
-    /// Name to absolute path.
-    pub interpreters: BTreeMap<String, PathBuf>,
-    /// The program that supervises scripts; no setting. It is this very program, also when another has been
-    /// installed in its place since.
-    #[serde(skip, default = "running_program")]
-    pub supervisor: Option<PathBuf>,
-}
-
-fn running_program() -> Option<PathBuf> {
-    cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe"))
-}
-
 /// A setting that cannot be used; its text names the key and the cure.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -278,7 +257,10 @@ impl Config {
                 return Err(BadConfig(format!("{}: {cause}", path.display())).into());
             }
         };
-        Self::read(&text).map_err(|e| BadConfig(format!("{}: {e:#}", path.display())).into())
+        let read = Self::read(&text);
+        let mut config = read.map_err(|e| BadConfig(format!("{}: {e:#}", path.display())))?;
+        config.file = path.to_owned();
+        Ok(config)
     }
 
     fn read(text: &str) -> Result<Self> {
@@ -330,14 +312,7 @@ impl Config {
             self.http.stalled_sec
         );
         self.node.check()?;
-        self.script.check_users()?;
-        for (name, path) in &self.script.interpreters {
-            anyhow::ensure!(
-                path.is_absolute(),
-                "script.interpreters.{name} is {}; it must be an absolute path",
-                path.display()
-            );
-        }
+        self.script.check()?;
         Ok(())
     }
 
@@ -408,40 +383,16 @@ impl Config {
             keeper: self.script.supervisor.clone(),
             script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
             script_users: self.script_users(),
+            script_files: self.script_files(),
+            isolation_probe: IsolationProbe::default(),
+            secrets_in_files: self.script.secrets == "files",
             protected_files: self.protected_files(),
             outputs: self.outputs.limits(),
         }
     }
 }
 
-impl Script {
-    fn check_users(&self) -> Result<()> {
-        anyhow::ensure!(
-            IsolationPolicy::parse(&self.isolation).is_some(),
-            "script.isolation is {:?}; write \"auto\" or \"required\"",
-            self.isolation
-        );
-        for (group, user) in &self.run_as {
-            anyhow::ensure!(
-                group == ANY_GROUP || GroupCode::parse(group).is_ok(),
-                "script.run_as has {group:?}; name a group, or \"*\" for all others"
-            );
-            anyhow::ensure!(
-                !user.is_empty() && user != "root",
-                "script.run_as.{group} is {user:?}; name a user of this machine that owns nothing of Procession"
-            );
-        }
-        Ok(())
-    }
-}
-
 impl Config {
-    /// As whom scripts run.
-    pub fn script_users(&self) -> ScriptUsers {
-        let policy = IsolationPolicy::parse(&self.script.isolation).unwrap_or_default();
-        ScriptUsers { by_group: self.script.run_as.clone(), policy }
-    }
-
     /// Files that a SQLite source could be led to and must not open.
     pub fn protected_files(&self) -> ProtectedFiles {
         let mut files = Vec::new();
@@ -571,7 +522,9 @@ mod tests {
             ("[engine]\nmax_parallel = 0\n", "engine.max_parallel is 0"),
             ("[engine\n", "line 1"),
             ("[script.interpreters]\nsh = 'sh'\n", "must be an absolute path"),
-            ("[script]\nisolation = 'yes'\n", "write \"auto\" or \"required\""),
+            ("[script]\nisolation = 'yes'\n", "write \"auto\", \"required\" or \"off\""),
+            ("[script]\nread = ['data']\n", "script.read is data; it must be an absolute path"),
+            ("[script]\nsecrets = 'both'\n", "write \"environment\" or \"files\""),
             ("[script.run_as]\n'a b' = 'etl'\n", "name a group"),
             ("[script.run_as]\nar = 'root'\n", "owns nothing of Procession"),
             ("[http]\nlisten = '8088'\n", "http.listen is 8088"),

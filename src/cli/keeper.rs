@@ -1,20 +1,36 @@
-//! The word that makes this program the keeper of a script; not for people, so no help names it.
+//! The words that make this program a part of a script's supervision; not for people, so no help names them.
 
 use crate::app;
 use crate::cli::out;
 use std::process::ExitCode;
 
-/// The exit code of a keeper, when that is what the program was started as. Comes before everything
+/// The exit code of such a process, when that is what the program was started as. Comes before everything
 /// else: no log, no settings, no runtime, for each script pays for what is done here.
 pub(super) fn asked() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
-    if words.next()? != app::KEEPER {
-        return None;
-    }
-    Some(match app::keep_script(words) {
+    let word = words.next()?.into_string().ok()?;
+    let done = match word.as_str() {
+        app::KEEPER => app::keep_script(words),
+        app::SCRIPT_INIT => app::run_script_init(words),
+        app::ISOLATION_PROBE => {
+            // Its only reader is Procession, which shows what stands against it.
+            return Some(match app::probe_isolation(words) {
+                Ok(()) => {
+                    out::line(app::PROBE_ANSWER);
+                    ExitCode::SUCCESS
+                }
+                Err(why) => {
+                    out::note(&why);
+                    ExitCode::from(1)
+                }
+            });
+        }
+        _ => return None,
+    };
+    Some(match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            out::error(&format!("{} is not for people: {why}", app::KEEPER));
+            out::error(&format!("{word} is not for people: {why}"));
             ExitCode::from(2)
         }
     })

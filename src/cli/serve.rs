@@ -59,7 +59,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let stop = CancellationToken::new();
     let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
     let open_files = app.config.protected_files().warn_of_open_modes();
-    let script_rights = app.config.script_users().warning().map(str::to_owned);
+    let script_rights = app.warn_of_script_rights().await;
     let directory = app.config.ldap.weakness();
     for warning in open_files.into_iter().chain(script_rights).chain(directory) {
         tracing::warn!("{warning}");

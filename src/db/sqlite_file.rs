@@ -101,7 +101,8 @@ pub fn metadata_file(url: &str) -> Option<PathBuf> {
     file_of_url(url).ok().flatten()
 }
 
-fn with_companions(file: &Path) -> Vec<PathBuf> {
+/// A database's file and what SQLite keeps beside it.
+pub fn with_companions(file: &Path) -> Vec<PathBuf> {
     let beside = COMPANIONS.iter().map(|end| {
         let mut name = file.as_os_str().to_owned();
         name.push(end);

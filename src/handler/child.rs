@@ -3,15 +3,22 @@
 use crate::domain::job::ParamMode;
 use crate::domain::outcome::Stream;
 use crate::domain::output_limits::OutputLimits;
+use crate::domain::params::BoundParam;
+use crate::domain::script_isolation::IsolationLevel;
+use crate::domain::secret::Value;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::lines::{Lines, Piece, Place};
 use crate::handler::log::RunLog;
 use crate::handler::process_tree::COOKIE;
 use crate::handler::script_account::ScriptAccount;
+use crate::handler::script_confinement::Confinement;
 use crate::handler::script_outputs::{Closed, ScriptOutputs};
 use crate::handler::script_workdir::Dir;
 use crate::handler::{Options, Task};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout};
@@ -36,10 +43,31 @@ pub(crate) struct Plan {
     pub(crate) variables: BTreeMap<String, String>,
     /// As whom it runs; our own user where there is none.
     pub(crate) account: Option<ScriptAccount>,
+    /// What it is shut in with beside.
+    pub(crate) confinement: Option<Confinement>,
 }
 
-/// The plan for a task's script, which is written to `dir`.
-pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir) -> Result<Plan, String> {
+impl Plan {
+    /// Whether it may run under a supervisor alone, which takes away what our own user could give it.
+    pub(crate) fn needs_supervisor(&self) -> bool {
+        self.account.is_some() || self.confinement.is_some()
+    }
+
+    /// What the log says of it: as whom it runs and what it is shut in with.
+    pub(crate) fn describe(&self) -> String {
+        let user = self.account.as_ref().map(|account| format!(", user {}", account.name()));
+        let walls = self.confinement.as_ref().map(|walls| format!(", {}", walls.describe()));
+        [user, walls].into_iter().flatten().collect()
+    }
+}
+
+/// The plan for a task's script, which is written to `dir`, isolated as far as `level` says.
+pub(crate) fn plan(
+    task: &Task,
+    options: &Options,
+    dir: &Dir,
+    level: IsolationLevel,
+) -> Result<Plan, String> {
     let script = task.job.script.as_deref().ok_or("the job has no script")?;
     let word = task.job.interpreter.as_deref().unwrap_or("sh");
     let interpreter = options.interpreters.get(word).ok_or_else(|| {
@@ -54,12 +82,15 @@ pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir) -> Result<Plan, St
     let folder = task.job.working_dir.as_deref().map_or(dir.path(), Path::new).to_owned();
     let mut variables = environment(task, options);
     refuse_long_variable(&variables)?;
+    let secrets = write_secrets(task, options, dir)?;
     let account = ScriptAccount::find(&options.script_users, &task.job.group)?;
     if let Some(account) = &account {
-        account.take_over(dir.path(), &file)?;
+        account.take_over(dir.path(), secrets.values().chain([&file]))?;
         account.set_variables(&mut variables, dir.path());
     }
-    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables, account })
+    variables.extend(secrets.into_iter().map(|(name, path)| (name, path.display().to_string())));
+    let confinement = Confinement::new(level, &options.script_files, dir.path());
+    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables, account, confinement })
 }
 
 /// Bytes of one variable with its name, `=` and the zero byte at its end, on Linux (MAX_ARG_STRLEN).
@@ -85,8 +116,8 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     let mut vars: BTreeMap<String, String> =
         inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect();
     for param in task.params.iter().filter(|p| p.mode != ParamMode::Out) {
-        if let Some(text) = param.text() {
-            vars.insert(format!("PROCESSION_PARAM_{}", upper(&param.name)), text.to_owned());
+        if let Some(text) = param.text().filter(|_| !is_handed_on_in_file(param, options)) {
+            vars.insert(variable_of(param), text.to_owned());
         }
     }
     let mut tell = |name: &str, value: String| vars.insert(name.to_owned(), value);
@@ -105,6 +136,38 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     }
     tell(COOKIE, run_name(task));
     vars
+}
+
+fn is_handed_on_in_file(param: &BoundParam, options: &Options) -> bool {
+    options.secrets_in_files && param.value.as_ref().is_some_and(Value::is_secret)
+}
+
+/// Writes the secrets that are not to be in the environment, which other programs of the same user could read: the
+/// variables that say where each is.
+fn write_secrets(
+    task: &Task,
+    options: &Options,
+    dir: &Dir,
+) -> Result<BTreeMap<String, PathBuf>, String> {
+    let secret = task.params.iter().filter(|p| p.mode != ParamMode::Out);
+    let secret = secret.filter(|param| is_handed_on_in_file(param, options));
+    secret
+        .map(|param| {
+            let name = format!("{}_FILE", variable_of(param));
+            let path = dir.path().join(&name);
+            let text = param.text().unwrap_or_default();
+            let made = File::options().write(true).create_new(true).mode(0o400).open(&path);
+            let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
+            written
+                .map_err(|e| format!("cannot write the secret of parameter {}: {e}", param.name))?;
+            Ok((name, path))
+        })
+        .collect()
+}
+
+/// The variable that a parameter is in.
+fn variable_of(param: &BoundParam) -> String {
+    format!("PROCESSION_PARAM_{}", upper(&param.name))
 }
 
 /// A parameter's name as part of a variable's: what a shell cannot name becomes `_`.

@@ -14,6 +14,8 @@ mod earlier_attempts;
 mod executor;
 mod http;
 mod http_answer;
+mod init_process;
+pub mod isolation_probe;
 mod kill_escalation;
 mod ledger;
 mod ledger_table;
@@ -30,8 +32,14 @@ pub mod remote;
 mod routine_lookup;
 pub(crate) mod run_on_source;
 mod script;
-mod script_account;
+pub mod script_account;
+pub mod script_confinement;
 mod script_exit;
+pub mod script_init;
+mod script_landlock;
+mod script_launch;
+mod script_mounts;
+mod script_namespace;
 mod script_outputs;
 mod script_supervised;
 #[cfg(target_os = "linux")]
@@ -64,6 +72,8 @@ use crate::domain::script_isolation::ScriptUsers;
 use crate::domain::source::Source;
 use crate::domain::success_rules::Earlier;
 use crate::domain::time::Millis;
+use crate::handler::isolation_probe::IsolationProbe;
+use crate::handler::script_confinement::ScriptFiles;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
@@ -348,6 +358,12 @@ pub struct Options {
     pub script_processes: Option<u32>,
     /// As whom scripts run.
     pub script_users: ScriptUsers,
+    /// The files that isolated scripts may use, and those that they do not see.
+    pub script_files: ScriptFiles,
+    /// What this machine can isolate them with.
+    pub isolation_probe: IsolationProbe,
+    /// Whether secrets reach a script in files, in place of its environment.
+    pub secrets_in_files: bool,
     /// Files that no SQLite source may be.
     pub protected_files: ProtectedFiles,
     /// How much a job may hand on.

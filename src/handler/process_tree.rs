@@ -86,7 +86,8 @@ impl Family {
 pub(crate) struct Process {
     /// Its number.
     pub(crate) pid: i32,
-    parent: i32,
+    /// That of its parent.
+    pub(crate) parent: i32,
     /// Its group.
     pub(crate) group: i32,
     /// Its name.

@@ -8,6 +8,7 @@
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
+use crate::domain::script_isolation::{IsolationLevel, IsolationPolicy};
 use crate::handler::child::{self, Pipes, Plan, Reader};
 use crate::handler::earlier_attempts;
 use crate::handler::run_on_source::end_of;
@@ -30,8 +31,9 @@ pub(crate) struct Script;
 /// How long to read on after the exit: a daemon that inherited the pipe never closes it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// A script with an account of its own needs the supervisor, which takes away what root could give it.
-const UNSUPERVISED: &str = "a script with a user of its own (script.run_as) runs under its supervisor alone, and there is none";
+/// Only the supervisor takes away what our own user could give the script.
+const UNSUPERVISED: &str = "a script that is isolated or has a user of its own ([script] isolation, run_as) runs under \
+                            its supervisor alone, and there is none";
 
 impl WorkerHandler for Script {
     fn kind(&self) -> JobKind {
@@ -67,15 +69,16 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     }
     let dir = tokio::task::spawn_blocking(Dir::create).await.unwrap_or_else(|e| Err(e.into()));
     let dir = dir.map_err(|e| format!("cannot make a private folder: {e}"))?;
-    let plan = child::plan(task, &ctx.options, &dir)?;
+    let level = find_level(ctx).await?;
+    let plan = child::plan(task, &ctx.options, &dir, level)?;
     let mut runner = match Runner::start(&plan, &child::run_name(task), ctx).await {
         Ok(runner) => runner,
         Err(NoStart::Unfit(said) | NoStart::Failed(said)) => return Err(said),
         Err(NoStart::Stopped(reason)) => return Ok(stopped_before(reason)),
         Err(NoStart::Lost(said)) => return Ok(Outcome::ended(End::Unknown, said)),
     };
-    let as_whom = plan.account.as_ref().map_or(String::new(), |a| format!(", user {}", a.name()));
-    ctx.log.line(Stream::System, format!("started as process {}{as_whom}", runner.pid()));
+    let how = plan.describe();
+    ctx.log.line(Stream::System, format!("started as process {}{how}", runner.pid()));
     let mut reader = Reader::new(&ctx.log, ctx.options.outputs);
     let ending = watch(&mut runner, &mut reader, ctx).await;
     Ok(match ending {
@@ -88,6 +91,21 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         ),
         Ending::Unknown(said) => Outcome::ended(End::Unknown, said),
     })
+}
+
+/// How far the script is isolated by the kernel. Its log says why it is not, where that is not what was asked for.
+async fn find_level(ctx: &Context) -> Result<IsolationLevel, String> {
+    let options = &ctx.options;
+    if options.script_users.policy == IsolationPolicy::Off {
+        return Ok(IsolationLevel::None);
+    }
+    let means =
+        options.isolation_probe.find_means(options.keeper.as_deref(), &options.script_files).await;
+    let level = options.script_users.choose_level(means).map_err(|refusal| refusal.to_string())?;
+    if let (IsolationLevel::None, Err(why)) = (level, &means.processes) {
+        ctx.log.line(Stream::System, format!("not isolated from other processes: {why}"));
+    }
+    Ok(level)
 }
 
 fn stopped_before(reason: StopReason) -> Outcome {
@@ -122,7 +140,7 @@ impl Runner {
         if let Some(program) = &ctx.options.keeper {
             match Kept::start(program, plan, run, ctx).await {
                 Ok(kept) => return Ok(Self::Kept(Box::new(kept))),
-                Err(NoStart::Unfit(why)) if plan.account.is_some() => {
+                Err(NoStart::Unfit(why)) if plan.needs_supervisor() => {
                     return Err(NoStart::Failed(format!("{why}; {UNSUPERVISED}")));
                 }
                 Err(NoStart::Unfit(why)) => {
@@ -132,7 +150,7 @@ impl Runner {
                 Err(other) => return Err(other),
             }
         }
-        if plan.account.is_some() {
+        if plan.needs_supervisor() {
             return Err(NoStart::Failed(UNSUPERVISED.to_owned()));
         }
         let alone = Alone::start(plan, run).map_err(NoStart::Failed)?;

@@ -3,15 +3,21 @@
 use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ScriptUsers, UserSwitching};
 use nix::unistd::{User, geteuid, getuid};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 /// The numbers that the kernel knows an account by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AccountIds {
     pub(crate) user: u32,
     pub(crate) group: u32,
+}
+
+/// Whether this process may start a program as another user.
+pub fn user_switching() -> UserSwitching {
+    if geteuid().is_root() { UserSwitching::Possible } else { UserSwitching::Impossible }
 }
 
 /// An account that is not Procession's own.
@@ -25,9 +31,8 @@ pub(crate) struct ScriptAccount {
 impl ScriptAccount {
     /// The account that runs scripts of `group`; `None` is our own. An error is why nothing may be started.
     pub(crate) fn find(users: &ScriptUsers, group: &GroupCode) -> Result<Option<Self>, String> {
-        let switching =
-            if geteuid().is_root() { UserSwitching::Possible } else { UserSwitching::Impossible };
-        let chosen = users.choose(group, switching).map_err(|refusal| refusal.to_string())?;
+        let chosen =
+            users.choose(group, user_switching()).map_err(|refusal| refusal.to_string())?;
         chosen.map(Self::look_up).transpose()
     }
 
@@ -52,10 +57,14 @@ impl ScriptAccount {
         &self.name
     }
 
-    /// Gives it a script and the private folder of that script.
-    pub(crate) fn take_over(&self, folder: &Path, script: &Path) -> Result<(), String> {
+    /// Gives it the private folder of a script and the files in it.
+    pub(crate) fn take_over<'a>(
+        &self,
+        folder: &Path,
+        mut files: impl Iterator<Item = &'a PathBuf>,
+    ) -> Result<(), String> {
         let give = |path: &Path| chown(path, Some(self.ids.user), Some(self.ids.group));
-        let given = give(script).and_then(|()| give(folder));
+        let given = files.try_for_each(|file| give(file)).and_then(|()| give(folder));
         given.map_err(|e| format!("cannot give the script's folder to {}: {e}", self.name))
     }
 

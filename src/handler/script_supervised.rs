@@ -72,6 +72,7 @@ impl Kept {
         match first {
             Some(Said::Ready) => {}
             Some(Said::Unfit(why)) => return Err(NoStart::Unfit(why)),
+            Some(Said::Cannot(why)) => return Err(NoStart::Failed(why)),
             _ => {
                 let _it_has_ended = kept.keeper.start_kill();
                 return Err(NoStart::Unfit(format!("{} is none", program.display())));
@@ -96,6 +97,7 @@ impl Kept {
             lease: ctx.options.script_lease,
             processes: ctx.options.script_processes,
             account: plan.account.as_ref().map(|account| account.ids),
+            confinement: plan.confinement.clone(),
             folder: plan.folder.clone(),
             interpreter: plan.interpreter.clone(),
             file: plan.file.clone(),

@@ -9,28 +9,27 @@
 //!
 //! `handler::supervisor_protocol` is what they say to each other, `handler::script_supervised` the other side.
 
+use crate::handler::init_process::{self, InitProcess, NoScript};
 use crate::handler::process_tree::{COOKIE, Hunt, Process, below, open_marker, pids, processes};
-use crate::handler::script_account::AccountIds;
 use crate::handler::script_exit::Fate;
+use crate::handler::script_launch::{LaunchedScript, Reaped, close_output, hear_of_children};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, Said, Told};
+use crate::handler::supervisor_protocol::{Order, Said, Told, say};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name, set_no_new_privs};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
+use nix::sys::signal::{Signal, killpg};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::{Pid, setsid};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::fchown;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 /// Processes left behind that are named, at most; what the leash takes without being read is bounded.
@@ -43,22 +42,38 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let order = Order::read(words).ok_or("it is started by Procession for each script")?;
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no leash: {e}"))?;
-    match prepare(&order) {
-        Ok(()) => say(&leash, &Said::Ready),
+    if let Err(why) = prepare(&order) {
+        say(&leash, &Said::Unfit(why));
+        return Ok(());
+    }
+    let init = order.confinement.as_ref().map(|shut| InitProcess::start(&order, shut)).transpose();
+    let init = match init {
+        Ok(init) => init,
         Err(why) => {
-            say(&leash, &Said::Unfit(why));
+            say(&leash, &Said::Cannot(format!("cannot isolate it: {why}")));
             return Ok(());
         }
-    }
+    };
+    say(&leash, &Said::Ready);
     let mut word = [0];
     if !matches!((&leash).read(&mut word), Ok(1)) {
         return Ok(());
     }
-    match Keeper::start(&order, leash) {
-        Ok(mut keeper) => keeper.watch(),
-        Err((leash, why)) => say(&leash, &Said::Cannot(why)),
-    }
-    Ok(())
+    let script = match Script::start(&order, init) {
+        Ok(script) => script,
+        Err(NoScript::Cannot(why)) => {
+            say(&leash, &Said::Cannot(why));
+            return Ok(());
+        }
+        Err(NoScript::Lost(why)) => return Err(why),
+    };
+    Keeper::new(&order, leash, script)?.watch()
+}
+
+/// Tries whether this machine can isolate scripts as the order says.
+pub fn probe(words: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let order = Order::read(words).ok_or("it is started by Procession itself")?;
+    init_process::probe(&order)
 }
 
 /// Becomes what a keeper must be. In a session of its own, so that a key pressed in the worker's
@@ -96,9 +111,48 @@ fn threads_of_user(order: &Order) -> u64 {
         .sum()
 }
 
-/// A worker that is gone hears nothing, and then the leash says so.
-fn say(mut leash: &UnixStream, said: &Said) {
-    let _nobody_hears = leash.write_all(format!("{}\n", said.line()).as_bytes());
+/// A script, with what is between it and us.
+enum Script {
+    Direct(LaunchedScript),
+    /// In a namespace, with the script's number out here.
+    Isolated(InitProcess, i32),
+}
+
+impl Script {
+    fn start(order: &Order, init: Option<InitProcess>) -> Result<Self, NoScript> {
+        if let Some(mut init) = init {
+            let pid = init.start_script()?;
+            return Ok(Self::Isolated(init, pid));
+        }
+        // For a try to come, should this process be killed with its worker.
+        let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
+        let script = LaunchedScript::start(order).map_err(NoScript::Cannot);
+        drop(marker);
+        script.map(Self::Direct)
+    }
+
+    /// The number of the script and of its process group.
+    fn group(&self) -> i32 {
+        match self {
+            Self::Direct(script) => script.pid,
+            Self::Isolated(_, pid) => *pid,
+        }
+    }
+
+    fn reap(&mut self) -> Reaped {
+        match self {
+            Self::Direct(script) => script.reap(),
+            Self::Isolated(init, _) => init.reap(),
+        }
+    }
+
+    /// The number of the init process, or one that nobody has.
+    fn init(&self) -> i32 {
+        match self {
+            Self::Direct(_) => 0,
+            Self::Isolated(init, _) => init.pid(),
+        }
+    }
 }
 
 /// A script and its leash.
@@ -109,7 +163,7 @@ struct Keeper {
     since: Stopwatch,
     /// How long that may be.
     time: Duration,
-    script: Child,
+    script: Script,
     /// Its process group.
     group: i32,
     /// It is known how the script ended.
@@ -122,49 +176,29 @@ enum Over {
     LetGo,
     Lapsed,
     Spared,
+    /// Somebody else ended the namespace, and how the script ended with it nobody knows.
+    InitLost,
 }
 
 impl Keeper {
-    fn start(order: &Order, leash: UnixStream) -> Result<Self, (UnixStream, String)> {
-        let mut command = Command::new(&order.interpreter);
-        command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
-        if let Some(account) = order.account {
-            // The library gives up the groups of root with it.
-            command.uid(account.user).gid(account.group);
-            give_pipes(account);
-        }
-        // For a try to come, should this process be killed with its worker.
-        let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
-        let script = match command.spawn() {
-            Ok(script) => script,
-            Err(e) => return Err((leash, format!("cannot start {:?}: {e}", order.interpreter))),
-        };
-        drop(marker);
-        let group = i32::try_from(script.id()).unwrap_or(0);
-        // Not before: the script would inherit the mask. Who ends meanwhile is found by the first look.
-        let signals = SigSet::all();
-        let made = signals.thread_set_mask().and_then(|()| {
-            let deaths = SigSet::from_iter([Signal::SIGCHLD]);
-            SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-        });
-        let births_and_deaths = match made {
+    fn new(order: &Order, leash: UnixStream, script: Script) -> Result<Self, String> {
+        let group = script.group();
+        let births_and_deaths = match hear_of_children() {
             Ok(made) => made,
-            Err(e) => {
+            Err(why) => {
                 let _gone_by_itself = killpg(Pid::from_raw(group), Signal::SIGKILL);
-                return Err((leash, format!("cannot hear of its end: {e}")));
+                say(&leash, &Said::Cannot(why.clone()));
+                return Err(why);
             }
         };
-        // The pipes belong to the script: at its end they must be closed.
-        if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
-            let _is_open = (dup2_stdout(&nowhere), dup2_stderr(&nowhere));
-        }
+        close_output();
         say(&leash, &Said::Started(group));
         // The worker's last renewal may be a third of a lease old already.
         let (lease, since, time) = (order.lease, Stopwatch::start(), order.lease * 2 / 3);
         Ok(Self { leash, lease, since, time, script, group, has_ended: false, births_and_deaths })
     }
 
-    fn watch(&mut self) {
+    fn watch(&mut self) -> Result<(), String> {
         match self.wait() {
             Over::Spared => self.tidy(),
             Over::LetGo => self.end_all(),
@@ -174,12 +208,16 @@ impl Keeper {
                 }
                 self.end_all();
             }
+            Over::InitLost => return Err("the init process of the script is gone".to_owned()),
         }
+        Ok(())
     }
 
     fn wait(&mut self) -> Over {
         loop {
-            self.reap();
+            if !self.reap() && !self.has_ended {
+                return Over::InitLost;
+            }
             // Before the leash is read: a byte that came in time for a keeper that was not there to
             // read it (a frozen machine) renews nothing.
             let left = self.time.saturating_sub(self.since.elapsed());
@@ -204,11 +242,14 @@ impl Keeper {
     /// Returns when the leash has something to read, somebody has ended or the time is over; whether
     /// it is the leash.
     fn rest(&self, time: Duration) -> bool {
-        let signals = self.births_and_deaths.as_fd();
-        let mut looks = [
+        let mut looks = vec![
             PollFd::new(self.leash.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals, PollFlags::POLLIN),
+            PollFd::new(self.births_and_deaths.as_fd(), PollFlags::POLLIN),
         ];
+        // Once it has said that the script ended it says nothing more, and at its end its socket is always ready.
+        if let (Script::Isolated(init, _), false) = (&self.script, self.has_ended) {
+            looks.push(PollFd::new(init.as_fd(), PollFlags::POLLIN));
+        }
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
         let _or_time_is_over = poll(&mut looks, time);
         while let Ok(Some(_)) = self.births_and_deaths.read_signal() {}
@@ -217,36 +258,17 @@ impl Keeper {
 
     /// Takes the dead off the table; whether anybody is left. Says how the script ended.
     fn reap(&mut self) -> bool {
-        loop {
-            // First and by the library, which knows every signal by number.
-            if !self.has_ended
-                && let Ok(Some(status)) = self.script.try_wait()
-            {
-                self.ended(status);
-            }
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) => return true,
-                Ok(WaitStatus::Exited(pid, code)) if pid.as_raw() == self.group => {
-                    self.ended(ExitStatus::from_raw(code << 8));
-                }
-                Ok(WaitStatus::Signaled(pid, signal, _)) if pid.as_raw() == self.group => {
-                    self.ended(ExitStatus::from_raw(signal as i32));
-                }
-                Err(Errno::ECHILD) => return false,
-                // EINVAL: one that ended by a real-time signal.
-                Ok(_) | Err(_) => {}
-            }
-        }
-    }
-
-    fn ended(&mut self, status: ExitStatus) {
-        if !std::mem::replace(&mut self.has_ended, true) {
+        let reaped = self.script.reap();
+        if let Some(status) = reaped.ended {
+            self.has_ended = true;
             say(&self.leash, &Said::Ended(status));
         }
+        reaped.is_anybody_left
     }
 
     fn tell_left<'a>(&self, left: impl Iterator<Item = &'a Process>, fate: Fate) {
-        for process in left.filter(|p| p.pid != self.group).take(NAMED) {
+        let ours = [self.group, self.script.init()];
+        for process in left.filter(|p| !ours.contains(&p.pid)).take(NAMED) {
             say(&self.leash, &Said::Left(process.pid, fate, process.name.clone()));
         }
     }
@@ -261,12 +283,19 @@ impl Keeper {
         hunt.freeze(&all_of_it);
         let (mut pause, longest) = BLOWS;
         loop {
+            if let Script::Isolated(init, _) = &mut self.script {
+                init.kill();
+            }
             hunt.strike(&all_of_it);
             if !self.reap() {
                 break;
             }
             self.rest_from_blows(pause);
             pause = (pause * 2).min(longest);
+        }
+        // With its namespace: nobody was left to say how it ended, and this is how.
+        if !std::mem::replace(&mut self.has_ended, true) {
+            say(&self.leash, &Said::Ended(ExitStatus::from_raw(Signal::SIGKILL as i32)));
         }
         self.tell_left(hunt.found(), Fate::Killed);
     }
@@ -297,6 +326,9 @@ impl Keeper {
         let tree = tree(&all);
         let away = all.iter().filter(|p| p.is_living && tree.contains(&p.pid));
         self.tell_left(away, Fate::LeftAlone);
+        if let Script::Isolated(init, _) = &mut self.script {
+            init.spare();
+        }
     }
 
     /// Until somebody has ended, at most so long. The leash says nothing new any more.
@@ -306,13 +338,6 @@ impl Keeper {
         let _or_time_is_over = poll(&mut look, time);
         while let Ok(Some(_)) = self.births_and_deaths.read_signal() {}
     }
-}
-
-/// Lets the account open its own output by name: `/dev/stdout` asks for the rights of the pipe.
-fn give_pipes(account: AccountIds) {
-    let (user, group) = (Some(account.user), Some(account.group));
-    let _only_the_name_fails =
-        (fchown(io::stdout().as_fd(), user, group), fchown(io::stderr().as_fd(), user, group));
 }
 
 fn own() -> i32 {

@@ -1,9 +1,9 @@
 //! The private folder of a script, and what is done about those that a killed process left.
 
 use crate::handler::process_tree::{pids, started};
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -23,7 +23,7 @@ impl Dir {
     /// of this process removes those of processes that are gone.
     pub(crate) fn create() -> io::Result<Self> {
         static SWEEP: Once = Once::new();
-        let root = std::env::temp_dir();
+        let root = folder_of_folders(&std::env::temp_dir())?;
         SWEEP.call_once(|| sweep(&root));
         Self::create_in(&root)
     }
@@ -41,6 +41,27 @@ impl Dir {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The folder of all scripts' folders, which an isolated script sees without those of others. By our user's number:
+/// two installations on one machine may have users of their own. Everybody may go through it to a folder of theirs, so
+/// that scripts with a user of their own can; nobody else may list it.
+fn folder_of_folders(temporary: &Path) -> io::Result<PathBuf> {
+    let own = fs::metadata("/proc/self")?.uid();
+    let path = temporary.join(format!("{NAME}scripts-{own}"));
+    match DirBuilder::new().mode(0o711).create(&path) {
+        Ok(()) => fs::set_permissions(&path, Permissions::from_mode(0o711))?,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    let found = fs::symlink_metadata(&path)?;
+    // Others may make names in /tmp, and a folder of theirs could be taken away from below a script.
+    if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
+        return Ok(path);
+    }
+    let said =
+        format!("{} belongs to somebody else, or others may write it; remove it", path.display());
+    Err(io::Error::other(said))
 }
 
 impl Drop for Dir {
@@ -112,6 +133,20 @@ mod tests {
         let mut child = Command::new("true").spawn().expect("true");
         child.wait().expect("its end");
         child.id()
+    }
+
+    #[test]
+    fn the_folder_of_folders_is_ours_or_an_error() {
+        let root = tempfile::tempdir().expect("folder");
+        let made = folder_of_folders(root.path()).expect("a folder");
+        assert_eq!(fs::metadata(&made).expect("it").mode() & 0o777, 0o711);
+        assert_eq!(folder_of_folders(root.path()).expect("the same"), made);
+        fs::set_permissions(&made, Permissions::from_mode(0o777)).expect("mode");
+        let said = folder_of_folders(root.path()).expect_err("others may write it").to_string();
+        assert!(said.contains("others may write it; remove it"), "{said}");
+        fs::remove_dir(&made).expect("gone");
+        std::os::unix::fs::symlink(root.path(), &made).expect("a link");
+        assert!(folder_of_folders(root.path()).is_err(), "a link is not ours");
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //! the leash, a socket whose end tells each of them that the other is gone.
 
 use crate::handler::script_account::AccountIds;
+use crate::handler::script_confinement::Confinement;
 use crate::handler::script_exit::Fate;
 use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -11,16 +14,21 @@ use std::time::Duration;
 
 /// The word after the program's name that makes it a keeper.
 pub const WORD: &str = "script-keeper";
+/// The word that makes it the first process of a script's namespace.
+pub const INIT_WORD: &str = "script-init";
+/// The word that makes it try whether this machine can isolate a script.
+pub const PROBE_WORD: &str = "script-probe";
+
 /// What a worker tells its keeper, a byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Start, or: the lease was renewed.
+    /// Start, or: the lease was renewed. To the first process of a namespace: go on.
     Alive = b'.' as isize,
     /// The script ended well: what left its group on purpose may live on.
     Spare = b's' as isize,
 }
 
-/// What a keeper says to its worker, a line each.
+/// What a keeper says to its worker, and the first process of a namespace to its keeper; a line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// It can keep a script, and starts it when it is told that the worker lives.
@@ -77,6 +85,11 @@ impl Said {
     }
 }
 
+/// Says it. A peer that is gone hears nothing, and then the socket says so.
+pub(crate) fn say(mut leash: &UnixStream, said: &Said) {
+    let _nobody_hears = leash.write_all(format!("{}\n", said.line()).as_bytes());
+}
+
 /// What a keeper is to keep. The environment of the script is the keeper's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
@@ -86,6 +99,8 @@ pub(crate) struct Order {
     pub(crate) processes: Option<u32>,
     /// As whom it runs, where that is not its keeper's user.
     pub(crate) account: Option<AccountIds>,
+    /// What it is shut in with.
+    pub(crate) confinement: Option<Confinement>,
     /// Where it works.
     pub(crate) folder: PathBuf,
     /// What runs it.
@@ -96,13 +111,15 @@ pub(crate) struct Order {
 
 impl Order {
     /// As arguments behind `WORD`.
-    pub(crate) fn words(&self) -> [OsString; 7] {
+    pub(crate) fn words(&self) -> [OsString; 8] {
         let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
         [
             self.lease.as_millis().to_string().into(),
             self.processes.unwrap_or(0).to_string().into(),
             id(|account| account.user).into(),
             id(|account| account.group).into(),
+            // Paths that are not UTF-8 are refused with the settings.
+            serde_json::to_string(&self.confinement).unwrap_or_default().into(),
             self.folder.clone().into(),
             self.interpreter.clone().into(),
             self.file.clone().into(),
@@ -111,7 +128,8 @@ impl Order {
 
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<OsString> = words.collect();
-        let [lease, processes, user, group, folder, interpreter, file] = &words[..] else {
+        let [lease, processes, user, group, confinement, folder, interpreter, file] = &words[..]
+        else {
             return None;
         };
         let number = |word: &OsString| word.to_str()?.parse::<u32>().ok();
@@ -122,6 +140,7 @@ impl Order {
             lease: Duration::from_millis(lease.to_str()?.parse().ok()?),
             processes: (processes > 0).then_some(processes),
             account: (account.user > 0).then_some(account),
+            confinement: serde_json::from_str(confinement.to_str()?).ok()?,
             folder: folder.into(),
             interpreter: interpreter.into(),
             file: file.into(),
@@ -132,6 +151,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::handler::script_confinement::FileAccess;
 
     #[test]
     fn what_is_said_is_understood() {
@@ -164,12 +184,18 @@ mod tests {
             lease: Duration::from_millis(13_500),
             processes: Some(64),
             account: Some(AccountIds { user: 1_001, group: 100 }),
+            confinement: Some(Confinement {
+                user: None,
+                folder: "/tmp/a folder".into(),
+                hidden: vec!["/etc/procession/\"key\"".into()],
+                files: Some(FileAccess::default()),
+            }),
             folder: "/tmp/a folder".into(),
             interpreter: "/bin/sh".into(),
             file: "/tmp/a folder/script".into(),
         };
         assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
-        let free = Order { processes: None, account: None, ..order };
+        let free = Order { processes: None, account: None, confinement: None, ..order };
         assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
         assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
     }

@@ -275,6 +275,9 @@ fn a_running_batch_tells_its_end_and_the_path_to_it() {
     let pid = path.join("pid");
     let waits = format!("echo $$ > {}; exec sleep 60", pid.display());
     std::fs::write(path.join("dag.yaml"), CLOSE.replace("sleep 0.02", &waits)).expect("file");
+    // For the number that the script writes.
+    let settings = "[script]\nisolation = 'off'\n";
+    std::fs::write(path.join("procession.toml"), settings).expect("settings");
     let mut child = command
         .args(["run", "dag.yaml", "--batch-no", "202406", "-q"])
         .spawn()

@@ -33,7 +33,10 @@ impl House {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777))
             .expect("a folder for all");
         let mark = format!("p13-{}", uuid::Uuid::new_v4().simple());
-        let text = format!("[script]\ninherit_env = [\"PATH\", \"P13\", \"HERE\"]\n{settings}");
+        let text = format!(
+            // Its scripts write their numbers, which are others in a namespace.
+            "[script]\nisolation = \"off\"\ninherit_env = [\"PATH\", \"P13\", \"HERE\"]\n{settings}"
+        );
         fs::write(dir.path().join("procession.toml"), text).expect("settings");
         let indented: String = script.lines().map(|line| format!("      {line}\n")).collect();
         let yaml = format!(

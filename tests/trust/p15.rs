@@ -210,7 +210,11 @@ async fn temp_folder(disk: Disk) {
     assert_eq!(worker.leave(Duration::from_secs(60)).await, Some(0), "{}", worker.said());
     let verdict = scene.judge(&[&target], || worker.said()).await;
     assert_eq!(verdict.effects(), 4, "{verdict}");
-    let left: Vec<_> = std::fs::read_dir(&disk.path).expect("the disk").flatten().collect();
+    // The one folder of all scripts' folders stays.
+    let all: Vec<_> = std::fs::read_dir(&disk.path).expect("the disk").flatten().collect();
+    assert!(all.len() <= 1, "left behind: {all:?}");
+    let scripts = all.iter().flat_map(|one| std::fs::read_dir(one.path()).expect("a folder"));
+    let left: Vec<_> = scripts.flatten().collect();
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 

@@ -21,6 +21,8 @@ lease_sec = 6
 [stop]
 drain_sec = 1
 grace_sec = 1
+[script]
+isolation = \"off\"
 ";
 
 /// 20 scripts that may start again and do not end by themselves, 15 that must not start twice and take

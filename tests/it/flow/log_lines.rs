@@ -247,7 +247,7 @@ mod late {
     }
 }
 
-mod sqlite {
+mod one_writer {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,7 +35,7 @@ use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::outcome::Outputs;
 use procession::domain::queue::QueueEntry;
-use procession::domain::script_isolation::ScriptUsers;
+use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::Options;
@@ -121,7 +121,11 @@ impl Bench {
             script_lease: Duration::from_secs(60),
             keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
             script_processes: None,
-            script_users: ScriptUsers::default(),
+            // These tests look at scripts by the numbers that they write, which are others in a namespace.
+            script_users: ScriptUsers { policy: IsolationPolicy::Off, ..ScriptUsers::default() },
+            script_files: Default::default(),
+            isolation_probe: Default::default(),
+            secrets_in_files: false,
             protected_files: ProtectedFiles::default(),
             verify_tls: true,
             outputs: procession::domain::output_limits::OutputLimits::default(),

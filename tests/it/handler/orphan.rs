@@ -6,8 +6,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procession::domain::outcome::End;
 use procession::handler::StopReason;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -103,47 +103,95 @@ jobs:
     idempotent: true
     script: |
       [ \"$PROCESSION_ATTEMPT\" -gt 1 ] && exit 0
-      env -i setsid sh -c 'echo $$ > hidden.new; mv hidden.new hidden; sleep 300; :' &
+      env -i setsid sh -c 'touch hidden; sleep 300; :' &
       while [ ! -e hidden ]; do sleep 0.02; done
-      echo $PPID > keeper.new; mv keeper.new keeper
+      touch ready
       sleep 300
     working_dir: FOLDER
 ";
 
-/// The worker and the keeper are killed at once, as by a machine that runs out of memory: nothing is left that knows of
-/// a process that has cleared its environment and begun a session. The next start finds it all the same.
-#[test]
-fn two_lives_do_not_meet_after_worker_and_keeper_were_killed_at_once() {
+/// The worker and the keeper of a script are killed at once, as by a machine that runs out of memory: nothing is left
+/// that knows of a process that has cleared its environment and begun a session.
+struct KilledAtOnce {
+    home: tempfile::TempDir,
+    hidden: i32,
+}
+
+const RUN: [&str; 4] = ["run", "dag.yaml", "--batch-no", "202407"];
+
+fn kill_worker_and_keeper(isolation: &str) -> KilledAtOnce {
     let home = tempfile::tempdir().expect("folder");
     let path = home.path();
     let dag = RESTARTED.replace("FOLDER", &path.display().to_string());
     std::fs::write(path.join("dag.yaml"), dag).expect("file");
-    std::fs::write(path.join("procession.toml"), "[engine]\nlease_sec = 3\n").expect("file");
-    let run = ["run", "dag.yaml", "--batch-no", "202407"];
-    let mut worker = procession(path).args(run).stdout(Stdio::null()).spawn().expect("a worker");
-    let keeper = path.join("keeper");
-    while !keeper.exists() {
+    let settings = format!("[engine]\nlease_sec = 3\n[script]\nisolation = '{isolation}'\n");
+    std::fs::write(path.join("procession.toml"), settings).expect("file");
+    let mut worker = procession(path).args(RUN).stdout(Stdio::null()).spawn().expect("a worker");
+    while !path.join("ready").exists() {
         assert!(worker.try_wait().expect("a child").is_none(), "it must run");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let keeper = number(&keeper);
+    let of = |name: &'static str, at: &dyn Fn(i32) -> bool| {
+        let found = numbers().into_iter().find(|pid| has_name(*pid, name) && at(*pid));
+        found.unwrap_or_else(|| panic!("no process {name}"))
+    };
+    let keeper = of("script-keeper", &|pid| is_child(pid, worker.id()));
+    let in_it = std::fs::read_link(format!("/proc/{}/cwd", worker.id())).expect("its folder");
+    let is_hidden = |pid| {
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd"));
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        cwd.is_ok_and(|cwd| cwd == in_it)
+            && String::from_utf8_lossy(&words).contains("touch hidden; sleep 300")
+    };
+    let hidden = of("sh", &is_hidden);
     // A keeper that runs would end everything in the moment in which its worker is gone.
     signal(keeper, Signal::SIGSTOP);
     worker.kill().expect("KILL");
     worker.wait().expect("its end");
     signal(keeper, Signal::SIGKILL);
-    let hidden = number(&path.join("hidden"));
+    KilledAtOnce { home, hidden }
+}
+
+/// Without isolation the next start finds it, by a file that all processes of a script inherit.
+#[test]
+fn two_lives_do_not_meet_after_worker_and_keeper_were_killed_at_once() {
+    let KilledAtOnce { home, hidden } = kill_worker_and_keeper("off");
     assert!(is_living(hidden), "the test is to meet it");
-    let (code, shown, told) = said(path, &[&run[..], &["--resume"]].concat());
+    let (code, shown, told) = said(home.path(), &[&RUN[..], &["--resume"]].concat());
     assert_eq!(code, 0, "{shown}{told}");
     assert!(!is_living(hidden), "it ran beside the second start: {shown}{told}");
-    let (_, log, _) = said(path, &["logs", "202407", "LOAD"]);
+    let (_, log, _) = said(home.path(), &["logs", "202407", "LOAD"]);
     assert!(log.contains(&format!("process {hidden} ")) && log.contains(ENDED), "{log}");
 }
 
-fn number(file: &Path) -> i32 {
-    let text = std::fs::read_to_string(file).expect("a number");
-    text.trim().parse().expect("a number")
+/// Isolated, it ends with the keeper: nobody has to find it.
+#[test]
+fn nothing_of_an_isolated_script_outlives_its_keeper() {
+    let KilledAtOnce { home, hidden } = kill_worker_and_keeper("auto");
+    let patience = std::time::Duration::from_millis(20);
+    assert!((0..250).any(|_| !is_living(hidden) || {
+        std::thread::sleep(patience);
+        false
+    }));
+    let (code, shown, told) = said(home.path(), &[&RUN[..], &["--resume"]].concat());
+    assert_eq!(code, 0, "{shown}{told}");
+    let (_, log, _) = said(home.path(), &["logs", "202407", "LOAD"]);
+    assert!(!log.contains(ENDED), "nothing was left: {log}");
+}
+
+fn numbers() -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn has_name(pid: i32, name: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+}
+
+fn is_child(pid: i32, parent: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().to_owned();
+    fields.split_ascii_whitespace().nth(1) == Some(&parent.to_string())
 }
 
 fn signal(pid: i32, signal: Signal) {
@@ -199,7 +247,10 @@ fn the_first_script_of_a_process_sweeps_what_a_killed_one_left() {
     let temp = tempfile::tempdir().expect("folder");
     let mut gone = Command::new("true").spawn().expect("true");
     gone.wait().expect("its end");
-    let left = temp.path().join(format!("procession-{}-7-{:032x}", gone.id(), 7));
+    let own = nix::unistd::getuid();
+    let all = temp.path().join(format!("procession-scripts-{own}"));
+    let left = all.join(format!("procession-{}-7-{:032x}", gone.id(), 7));
+    std::fs::DirBuilder::new().mode(0o711).create(&all).expect("a folder");
     std::fs::create_dir(&left).expect("a folder");
     std::fs::write(left.join("script"), "secret").expect("a script");
     // A process of its own, for ours may have run its first script long ago.
@@ -210,6 +261,6 @@ fn the_first_script_of_a_process_sweeps_what_a_killed_one_left() {
         .expect("a run");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
     assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"));
-    let rest: Vec<_> = std::fs::read_dir(temp.path()).expect("folder").flatten().collect();
+    let rest: Vec<_> = std::fs::read_dir(&all).expect("folder").flatten().collect();
     assert!(rest.is_empty(), "{rest:?}");
 }

@@ -1,4 +1,4 @@
-//! SCRIPT: environment, output, exit, and the whole tree gone when it must stop; with a keeper, and
+//! SCRIPT: environment, output, exit, and the whole tree gone when it must stop; isolated, with a keeper alone, and
 //! without one as well where that makes no difference.
 
 use crate::util::bench::{Bench, Ran};
@@ -46,15 +46,15 @@ async fn a_script_sees_its_task_and_nothing_else() {
     assert!(!std::path::Path::new(folder).exists(), "{folder} is left");
 }
 
-/// A script with a keeper, and one without.
-fn both_ways(text: &str) -> [Bench; 2] {
-    [Bench::script(text), Bench::script(text).alone()]
+/// A script in namespaces of its own, one with a keeper, and one without.
+fn all_ways(text: &str) -> [Bench; 3] {
+    [Bench::script(text), Bench::script(text).not_isolated(), Bench::script(text).alone()]
 }
 
 #[tokio::test]
 async fn exits_signals_and_outputs() {
     let text = "echo ::output rows=12; echo ::output note=a=b 月; echo ::output bad; exit 0";
-    for bench in both_ways(text) {
+    for bench in all_ways(text) {
         let ran = bench.run().await;
         assert_eq!((ran.value("rows").as_str(), ran.value("note").as_str()), ("12", "a=b 月"));
         assert!(ran.text().contains("needs name=value"));
@@ -67,23 +67,23 @@ async fn exits_signals_and_outputs() {
         ("exit 137", "exit code 137"),
         ("sh -c 'kill -9 $$' 2>&1; exit $?", "exit code 137"),
     ] {
-        for bench in both_ways(text) {
+        for bench in all_ways(text) {
             let ran = bench.run().await;
             assert_eq!((ran.outcome.end.clone(), ran.message()), (End::Failed, said), "{text}");
         }
     }
-    for mut bench in both_ways("exit 0") {
+    for mut bench in all_ways("exit 0") {
         bench.task.job.interpreter = Some("perl".to_owned());
         let said = "interpreter 'perl' is not allowed here; allowed: sh";
         assert_eq!(bench.run().await.message(), said);
     }
-    for mut bench in both_ways("exit 0") {
+    for mut bench in all_ways("exit 0") {
         bench.task.job.working_dir = Some("/no/such/folder".to_owned());
         let ran = bench.run().await;
         assert!(ran.message().starts_with("cannot start \"/bin/sh\": "), "{}", ran.message());
         assert!(!ran.text().contains("keeper"), "{}", ran.text());
     }
-    for bench in both_ways("exit 0") {
+    for bench in all_ways("exit 0") {
         bench.claim.0.store(false, Ordering::SeqCst);
         assert!(bench.run().await.message().contains("belongs to another start"));
     }
@@ -93,7 +93,7 @@ async fn exits_signals_and_outputs() {
 async fn a_kept_script_has_a_session_of_its_own_no_core_and_nothing_of_ours() {
     let text = "ulimit -c; ls -l /proc/self/fd | grep -c -e socket -e signalfd; echo $$ $PPID; \
                 cat /proc/$PPID/comm; cat /proc/$$/stat";
-    let ran = Bench::script(text).run().await;
+    let ran = Bench::script(text).not_isolated().run().await;
     let lines = ran.of(Stream::Stdout);
     let [core, sockets, pids, keeper, stat] = &lines[..] else { panic!("{}", ran.text()) };
     assert_eq!((*core, *sockets, *keeper), ("0", "0", "script-keeper"), "{}", ran.text());
@@ -111,12 +111,34 @@ async fn without_a_keeper_it_runs_all_the_same_and_says_so() {
         assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
         assert_eq!(ran.of(Stream::Stdout), ["here"]);
         assert!(ran.text().contains("runs without a keeper"), "{}", ran.text());
+        assert!(ran.text().contains("not isolated from other processes: "), "{}", ran.text());
     }
+}
+
+/// The kernel lets nobody in a namespace end its init process, and ends all of them with it.
+#[tokio::test]
+async fn an_isolated_script_cannot_end_what_watches_over_it() {
+    let text = "cat /proc/$PPID/comm; kill -9 $PPID; kill -STOP $PPID; echo lives";
+    let ran = Bench::script(text).run().await;
+    assert_eq!(ran.of(Stream::Stdout), ["script-init", "lives"], "{}", ran.text());
+    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert!(ran.text().contains(", isolated: processes"), "{}", ran.text());
+}
+
+/// `/tmp/report.$$` is a name that scripts give: two that run at once must not have the same.
+#[tokio::test]
+async fn isolated_scripts_have_numbers_of_their_own() {
+    let benches = [(); 4].map(|()| Bench::script("echo $$; sleep 0.5"));
+    let runs = futures_util::future::join_all(benches.map(Bench::run)).await;
+    let numbers: std::collections::BTreeSet<&str> =
+        runs.iter().map(|ran| ran.of(Stream::Stdout)[0]).collect();
+    assert_eq!(numbers.len(), 4, "{numbers:?}");
 }
 
 #[tokio::test]
 async fn a_script_whose_keeper_is_killed_is_of_unknown_outcome_and_leaves_nothing() {
-    let bench = Bench::script("sleep 300 & setsid sleep 301 & kill -9 $PPID; sleep 302");
+    let text = "sleep 300 & setsid sleep 301 & kill -9 $PPID; sleep 302";
+    let bench = Bench::script(text).not_isolated();
     let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
     let ran = bench.run().await;
     assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
@@ -134,7 +156,7 @@ async fn what_hides_from_a_killed_keeper_is_found_by_its_open_file() {
          while [ ! -e {0} ]; do sleep 0.02; done; kill -9 $PPID; sleep 302",
         file.display()
     ));
-    let ran = bench.run().await;
+    let ran = bench.not_isolated().run().await;
     assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
     let pid = std::fs::read_to_string(&file).expect("its number");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -145,7 +167,8 @@ async fn what_hides_from_a_killed_keeper_is_found_by_its_open_file() {
 async fn a_keeper_that_a_script_has_stopped_is_woken_when_it_must_act() {
     // Again and again: the first may come before the keeper could say that the script runs.
     let text = "env -i setsid sleep 300 & while :; do kill -STOP $PPID; sleep 0.05; done";
-    let bench = Bench::script(text).options(|o| o.kill_grace = Duration::from_millis(200));
+    let bench = Bench::script(text).not_isolated();
+    let bench = bench.options(|o| o.kill_grace = Duration::from_millis(200));
     let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
     let seen = cookie.clone();
     let ready = async move { until(|| living(&seen) >= 3).await };
@@ -173,13 +196,14 @@ async fn under_a_short_lease(bench: Bench, is_renewed: bool) -> Ran {
 #[tokio::test]
 async fn a_lease_that_is_not_renewed_ends_a_script() {
     let text = "trap '' TERM; env -i setsid sh -c 'trap \"\" TERM; sleep 300' & sleep 301";
-    let bench = Bench::script(text);
-    let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
-    let ran = under_a_short_lease(bench, false).await;
-    assert_eq!(ran.outcome.end, End::Returned, "{}", ran.message());
-    assert!(ran.message().contains("did not renew its lease"), "{}", ran.message());
-    assert!(ran.text().contains("(sleep), killed"), "{}", ran.text());
-    assert_eq!(living(&cookie), 0, "{}", ran.text());
+    for bench in [Bench::script(text), Bench::script(text).not_isolated()] {
+        let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
+        let ran = under_a_short_lease(bench, false).await;
+        assert_eq!(ran.outcome.end, End::Returned, "{}", ran.message());
+        assert!(ran.message().contains("did not renew its lease"), "{}", ran.message());
+        assert!(ran.text().contains("(sleep), killed"), "{}", ran.text());
+        assert_eq!(living(&cookie), 0, "{}", ran.text());
+    }
 }
 
 #[tokio::test]
@@ -292,7 +316,8 @@ async fn only_a_keeper_finds_what_cleared_its_environment() {
          sleep 301",
         file.display()
     );
-    let bench = Bench::script(&script).options(|o| o.kill_grace = Duration::from_millis(300));
+    let bench = Bench::script(&script).not_isolated();
+    let bench = bench.options(|o| o.kill_grace = Duration::from_millis(300));
     let ready = async { until(|| file.exists()).await };
     let ran = bench.stop_when(StopReason::TimedOut, ready).await;
     assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
@@ -303,7 +328,9 @@ async fn only_a_keeper_finds_what_cleared_its_environment() {
 
 #[tokio::test]
 async fn what_is_left_behind_is_ended_by_the_rule() {
-    for bench in both_ways("sleep 300 & setsid sleep 3 & sleep 0.2; exit 0") {
+    let text = "sleep 300 & setsid sleep 3 & sleep 0.2; exit 0";
+    // The init process of a namespace lives as long as somebody in it does.
+    for (bench, left) in all_ways(text).into_iter().zip([2, 1, 1]) {
         let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
         let start = tokio::time::Instant::now();
         let ran = bench.run().await;
@@ -314,9 +341,11 @@ async fn what_is_left_behind_is_ended_by_the_rule() {
             "{}",
             ran.text()
         );
-        assert_eq!(living(&cookie), 1, "only who left the group lives");
+        assert_eq!(living(&cookie), left, "only who left the group lives");
+        let gone = tokio::time::timeout(Duration::from_secs(20), until(|| living(&cookie) == 0));
+        assert!(gone.await.is_ok(), "{} live on after the daemon's end", living(&cookie));
     }
-    for bench in both_ways("setsid sleep 300 & sleep 0.2; exit 1") {
+    for bench in all_ways("setsid sleep 300 & sleep 0.2; exit 1") {
         let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
         let ran = bench.run().await;
         assert_eq!(ran.message(), "exit code 1");
@@ -327,7 +356,7 @@ async fn what_is_left_behind_is_ended_by_the_rule() {
 
 #[tokio::test]
 async fn a_dropped_handler_takes_its_tree_with_it() {
-    for (bench, least) in both_ways("setsid sleep 300 & sleep 300").into_iter().zip([4, 3]) {
+    for (bench, least) in all_ways("setsid sleep 300 & sleep 300").into_iter().zip([5, 4, 3]) {
         let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
         tokio::select! {
             _ = bench.run() => panic!("it cannot end"),
@@ -342,23 +371,23 @@ async fn a_dropped_handler_takes_its_tree_with_it() {
 #[tokio::test]
 async fn a_keeper_costs_a_few_milliseconds_and_megabytes() {
     const RUNS: u32 = 20;
-    let mut spent = [Duration::ZERO; 2];
+    let mut spent = [Duration::ZERO; 3];
     for _ in 0..RUNS {
-        for (bench, spent) in both_ways("true").into_iter().zip(&mut spent) {
+        for (bench, spent) in all_ways("true").into_iter().zip(&mut spent) {
             let start = tokio::time::Instant::now();
             assert_eq!(bench.run().await.outcome.end, End::Success);
             *spent += start.elapsed();
         }
     }
-    let [kept, alone] = spent.map(|time| time / RUNS);
+    let [isolated, kept, alone] = spent.map(|time| time / RUNS);
     let look = "readlink /proc/$PPID/exe; grep VmHWM /proc/$PPID/status; cat /proc/$PPID/smaps";
-    let ran = Bench::script(look).run().await;
+    let ran = Bench::script(look).not_isolated().run().await;
     let (text, lines) = (ran.text(), ran.of(Stream::Stdout));
     let peak = lines.iter().find_map(|l| kib("VmHWM:", l)).unwrap_or_else(|| panic!("{text}"));
     let own = anonymous(&lines[2..], lines[0]);
     let sum = own.iter().map(|(_, kib)| kib).sum::<u64>();
     let figures = format!(
-        "`true`: {kept:?} with a keeper, {alone:?} without; its keeper: at most {peak} KiB, its own {sum} \
+        "`true`: {isolated:?} isolated, {kept:?} with a keeper, {alone:?} without; its keeper: at most {peak} KiB, its own {sum} \
          KiB: {own:?}\n"
     );
     std::io::Write::write_all(&mut std::io::stderr(), figures.as_bytes()).expect("stderr");

@@ -11,11 +11,13 @@ use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, Queu
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
 use procession::domain::outcome::{End, Outcome, Outputs, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
-use procession::domain::script_isolation::ScriptUsers;
+use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::Source;
 use procession::domain::time::Millis;
+use procession::handler::isolation_probe::IsolationProbe;
 use procession::handler::log::{Line, RunLog};
 use procession::handler::remote::{Executors, RemoteCall};
+use procession::handler::script_confinement::ScriptFiles;
 use procession::handler::{
     BatchEnd, Batches, Claim, Context, Options, Record, StopReason, Task, Write, find,
 };
@@ -175,6 +177,9 @@ fn options() -> Options {
         keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
         script_processes: None,
         script_users: ScriptUsers::default(),
+        script_files: ScriptFiles::default(),
+        isolation_probe: IsolationProbe::default(),
+        secrets_in_files: false,
         protected_files: ProtectedFiles::default(),
         verify_tls: true,
         outputs: procession::domain::output_limits::OutputLimits::default(),
@@ -300,6 +305,11 @@ impl Bench {
     /// Without a keeper for scripts.
     pub(crate) fn alone(self) -> Self {
         self.options(|options| options.keeper = None)
+    }
+
+    /// Without isolation of scripts.
+    pub(crate) fn not_isolated(self) -> Self {
+        self.options(|options| options.script_users.policy = IsolationPolicy::Off)
     }
 
     /// With other settings.

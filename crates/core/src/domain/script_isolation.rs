@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 /// The key of the user for groups that have none of their own.
 pub const ANY_GROUP: &str = "*";
 
-/// Whether a script may run as Procession's own user.
+/// How far scripts are kept from Procession and from each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsolationPolicy {
-    /// It may where nothing else is set.
+    /// Not at all, but for a user of their own.
+    Off,
+    /// In their processes, where the machine can do it; with a warning where it cannot.
     #[default]
     Auto,
-    /// It may not.
+    /// In their processes and their files; where the machine cannot do it they are refused.
     Required,
 }
 
@@ -23,6 +25,7 @@ impl IsolationPolicy {
     /// The policy that a setting names.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
+            "off" => Some(Self::Off),
             "auto" => Some(Self::Auto),
             "required" => Some(Self::Required),
             _ => None,
@@ -39,12 +42,39 @@ pub enum UserSwitching {
     Impossible,
 }
 
+/// What a script is kept from by the kernel, beside what its user may not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// Nothing.
+    None,
+    /// The processes of others, Procession's own files and the folders of other scripts.
+    Processes,
+    /// Also all files but those of the system and those that the operator names; `/tmp` is its own.
+    Files,
+}
+
+/// What this machine can keep a script from. An error is what stands against it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsolationMeans {
+    /// Namespaces of its own.
+    pub processes: Result<(), String>,
+    /// Landlock.
+    pub files: Result<(), String>,
+}
+
+impl IsolationMeans {
+    /// A machine that can do none of it.
+    pub fn none(why: &str) -> Self {
+        Self { processes: Err(why.to_owned()), files: Err(why.to_owned()) }
+    }
+}
+
 /// The users of scripts, as the operator set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptUsers {
     /// By group, or for all others under `ANY_GROUP`.
     pub by_group: BTreeMap<String, String>,
-    /// Whether a group may be without.
+    /// How far scripts are isolated beside.
     pub policy: IsolationPolicy,
 }
 
@@ -53,10 +83,16 @@ pub struct ScriptUsers {
 pub enum ScriptRefusal {
     /// Nobody said who runs it.
     #[error(
-        "scripts of group {0} have no user of their own, and script.isolation is \"required\"; add {0} = \"USER\" \
-         to [script.run_as] of procession.toml"
+        "scripts of group {0} have no user of their own and would run as root, and script.isolation is \"required\"; \
+         add {0} = \"USER\" to [script.run_as] of procession.toml"
     )]
     NoUser(GroupCode),
+    /// The machine cannot isolate it.
+    #[error(
+        "script.isolation is \"required\", and a script cannot be isolated on this machine: {0}; docs/security.md says \
+         what it takes"
+    )]
+    NoMeans(String),
     /// This process cannot become that user.
     #[error(
         "scripts of group {group} run as {user} (script.run_as), which only root can start; run serve as root, or \
@@ -83,22 +119,55 @@ impl ScriptUsers {
             (Some(user), UserSwitching::Impossible, _) => {
                 Err(ScriptRefusal::CannotSwitch { group: group.clone(), user: user.clone() })
             }
-            (None, _, IsolationPolicy::Auto) => Ok(None),
-            (None, _, IsolationPolicy::Required) => Err(ScriptRefusal::NoUser(group.clone())),
+            (None, UserSwitching::Possible, IsolationPolicy::Required) => {
+                Err(ScriptRefusal::NoUser(group.clone()))
+            }
+            (None, _, _) => Ok(None),
         }
     }
 
-    /// What an operator should know at the start: that scripts have the rights of the service.
-    pub fn warning(&self) -> Option<&'static str> {
-        let is_covered =
-            self.policy == IsolationPolicy::Required || self.by_group.contains_key(ANY_GROUP);
-        (!is_covered).then_some(
-            "scripts of groups without a user in [script.run_as] run as Procession's own user: who may edit them can \
-             do what Procession can, and reads its secrets and its database; script.isolation = \"required\" \
-             refuses them",
-        )
+    /// How far a script is isolated by the kernel on a machine with these means.
+    pub fn choose_level(&self, means: &IsolationMeans) -> Result<IsolationLevel, ScriptRefusal> {
+        let refuse = |why: &String| ScriptRefusal::NoMeans(why.clone());
+        match self.policy {
+            IsolationPolicy::Off => Ok(IsolationLevel::None),
+            IsolationPolicy::Auto if means.processes.is_err() => Ok(IsolationLevel::None),
+            IsolationPolicy::Auto => Ok(IsolationLevel::Processes),
+            IsolationPolicy::Required => {
+                means.processes.as_ref().and(means.files.as_ref()).map_err(refuse)?;
+                Ok(IsolationLevel::Files)
+            }
+        }
+    }
+
+    /// What an operator should know at the start: what scripts can do to the service.
+    pub fn warning(&self, means: &IsolationMeans, switching: UserSwitching) -> Option<String> {
+        let is_covered = self.by_group.contains_key(ANY_GROUP);
+        let who = "scripts of groups without a user in [script.run_as]";
+        match (self.policy, &means.processes, switching) {
+            (IsolationPolicy::Required, ..) => {
+                let refusal = self.choose_level(means).err()?;
+                Some(format!("every script is refused: {refusal}"))
+            }
+            _ if is_covered => None,
+            (IsolationPolicy::Off, ..) => Some(format!(
+                "script.isolation is \"off\": {who} run with the rights of Procession's own user. {FULL_RIGHTS}"
+            )),
+            (IsolationPolicy::Auto, Err(why), _) => Some(format!(
+                "{who} run with the rights of Procession's own user, because this machine cannot isolate them ({why}). \
+                 {FULL_RIGHTS}"
+            )),
+            (IsolationPolicy::Auto, Ok(()), UserSwitching::Possible) => {
+                Some(format!("{who} run as root, whom nothing isolates. {FULL_RIGHTS}"))
+            }
+            (IsolationPolicy::Auto, Ok(()), UserSwitching::Impossible) => None,
+        }
     }
 }
+
+/// What unguarded rights come to.
+const FULL_RIGHTS: &str = "Who may edit them can do what Procession can, and reads its secrets and its database; \
+                           script.isolation = \"required\" refuses them";
 
 #[cfg(test)]
 mod tests {
@@ -125,11 +194,41 @@ mod tests {
         );
         let one = users(&[("ar", "etl_ar")], IsolationPolicy::Auto);
         assert_eq!(one.choose(&group("gl"), no), Ok(None));
-        assert!(one.warning().is_some() && both.warning().is_none());
         let strict = users(&[("ar", "etl_ar")], IsolationPolicy::Required);
         let said = strict.choose(&group("gl"), yes).expect_err("nobody runs it").to_string();
         assert!(said.contains("add gl = \"USER\" to [script.run_as]"), "{said}");
         assert_eq!(strict.choose(&group("ar"), yes), Ok(Some("etl_ar")));
-        assert_eq!(strict.warning(), None);
+        assert_eq!(strict.choose(&group("gl"), no), Ok(None), "namespaces and Landlock isolate it");
+    }
+
+    #[test]
+    fn the_level_is_what_the_policy_asks_and_the_machine_can() {
+        let users = |policy, all: bool| ScriptUsers {
+            by_group: all.then(|| (ANY_GROUP.to_owned(), "etl".to_owned())).into_iter().collect(),
+            policy,
+        };
+        let (off, auto, required) =
+            (IsolationPolicy::Off, IsolationPolicy::Auto, IsolationPolicy::Required);
+        let whole = IsolationMeans { processes: Ok(()), files: Ok(()) };
+        let no_landlock = IsolationMeans { files: Err("no Landlock".to_owned()), ..whole.clone() };
+        let nothing = IsolationMeans::none("unshare: EPERM");
+        let level = |policy, means| users(policy, false).choose_level(means);
+        assert_eq!(level(off, &whole), Ok(IsolationLevel::None));
+        assert_eq!(level(auto, &whole), Ok(IsolationLevel::Processes));
+        assert_eq!(level(auto, &no_landlock), Ok(IsolationLevel::Processes));
+        assert_eq!(level(auto, &nothing), Ok(IsolationLevel::None));
+        assert_eq!(level(required, &whole), Ok(IsolationLevel::Files));
+        for (means, why) in [(&no_landlock, "no Landlock"), (&nothing, "unshare: EPERM")] {
+            let said = level(required, means).expect_err("it is required").to_string();
+            assert!(said.contains(why), "{said}");
+        }
+        let (root, user) = (UserSwitching::Possible, UserSwitching::Impossible);
+        let warned = |policy, all, means, who| users(policy, all).warning(means, who).is_some();
+        assert!(!warned(auto, false, &whole, user) && warned(auto, false, &whole, root));
+        assert!(warned(auto, false, &nothing, user) && !warned(auto, true, &nothing, root));
+        assert!(warned(off, false, &whole, user) && !warned(off, true, &whole, root));
+        assert!(
+            warned(required, true, &no_landlock, root) && !warned(required, false, &whole, user)
+        );
     }
 }

@@ -1,0 +1,158 @@
+//! The init process of a script's namespace, seen from the supervisor that starts it.
+
+use crate::handler::process_tree::{COOKIE, open_marker, processes};
+use crate::handler::script_confinement::Confinement;
+use crate::handler::script_launch::Reaped;
+use crate::handler::script_namespace;
+use crate::handler::supervisor_protocol::{INIT_WORD, Order, Said, Told};
+use nix::errno::Errno;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// The first process of a namespace, which is the script's parent.
+pub(crate) struct InitProcess {
+    child: Child,
+    leash: UnixStream,
+    /// What was read of a line.
+    unread: Vec<u8>,
+}
+
+/// Why there is no script.
+pub(crate) enum NoScript {
+    /// It was not started.
+    Cannot(String),
+    /// It may have run, and nobody knows how it ended.
+    Lost(String),
+}
+
+impl InitProcess {
+    /// Starts one that is ready to start the script of the order. All that this process starts from here on is in the
+    /// namespace.
+    pub(crate) fn start(order: &Order, confinement: &Confinement) -> Result<Self, String> {
+        script_namespace::enter(confinement.user)?;
+        let cannot = |e: std::io::Error| format!("cannot start the init process: {e}");
+        let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
+        // For an attempt to come; the script inherits it.
+        let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
+        let child = Command::new("/proc/self/exe")
+            .arg0("procession")
+            .arg(INIT_WORD)
+            .args(order.words())
+            .stdin(OwnedFd::from(theirs))
+            .spawn()
+            .map_err(cannot)?;
+        drop(marker);
+        let mut init = Self { child, leash: ours, unread: Vec::new() };
+        match init.hear() {
+            Some(Said::Ready) => Ok(init),
+            Some(Said::Cannot(why)) => Err(why),
+            _ => Err("the init process ended at once".to_owned()),
+        }
+    }
+
+    /// Its number on this machine.
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(0)
+    }
+
+    /// Starts the script; its number on this machine.
+    pub(crate) fn start_script(&mut self) -> Result<i32, NoScript> {
+        self.tell(Told::Alive);
+        let inside = match self.hear() {
+            Some(Said::Started(inside)) => inside,
+            Some(Said::Cannot(why)) => return Err(NoScript::Cannot(why)),
+            _ => return Err(NoScript::Lost("the init process was lost at the start".to_owned())),
+        };
+        let outside = self.find_script(inside).ok_or_else(|| {
+            NoScript::Lost(format!("process {inside} of the namespace is not in /proc"))
+        })?;
+        self.tell(Told::Alive);
+        let _stays_blocking_only_if_the_socket_is_gone = self.leash.set_nonblocking(true);
+        Ok(outside)
+    }
+
+    /// The script by its number inside. It is there even when it has ended: nobody has taken it off the table yet.
+    fn find_script(&self, inside: i32) -> Option<i32> {
+        let init = self.pid();
+        let mut children = processes().into_iter().filter(|process| process.parent == init);
+        children.find(|child| inner_number(child.pid) == Some(inside)).map(|child| child.pid)
+    }
+
+    /// Takes the dead off the table, and hears how the script ended.
+    pub(crate) fn reap(&mut self) -> Reaped {
+        // In this order: what it said before it ended is there once it has ended.
+        let is_anybody_left = !matches!(
+            waitpid(None, Some(WaitPidFlag::WNOHANG)),
+            Err(Errno::ECHILD) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
+        );
+        let mut ended = None;
+        while let Some(said) = self.hear() {
+            if let Said::Ended(status) = said {
+                ended = Some(status);
+            }
+        }
+        Reaped { ended, is_anybody_left }
+    }
+
+    /// Ends it, and with it whatever is in the namespace.
+    pub(crate) fn kill(&mut self) {
+        let _gone_by_itself = self.child.kill();
+    }
+
+    /// Lets it and what is left live on without us. It answers first; without that it would end with us.
+    pub(crate) fn spare(&mut self) {
+        self.tell(Told::Spare);
+        let _stays_as_it_is = self.leash.set_nonblocking(false);
+        while !matches!(self.hear(), Some(Said::Ready) | None) {}
+    }
+
+    /// What to poll for what it says.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.leash.as_fd()
+    }
+
+    fn tell(&mut self, told: Told) {
+        let _it_has_ended = self.leash.write_all(&[told as u8]);
+    }
+
+    /// The next thing it says. `None`: nothing now, where the socket does not wait, or it has ended.
+    fn hear(&mut self) -> Option<Said> {
+        loop {
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.unread.drain(..=end).collect();
+                return Said::read(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+            }
+            let mut bytes = [0; 512];
+            match self.leash.read(&mut bytes) {
+                Ok(0) => return None,
+                Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The number of a process in the innermost namespace that it is in.
+fn inner_number(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// Tries whether this machine can isolate a script in its processes; starts none.
+pub(crate) fn probe(order: &Order) -> Result<(), String> {
+    let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
+    let mut init = InitProcess::start(order, confinement)?;
+    let number = inner_number(init.pid());
+    init.kill();
+    if number != Some(1) {
+        return Err("/proc does not show the numbers of processes in namespaces".to_owned());
+    }
+    Ok(())
+}

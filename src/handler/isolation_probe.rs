@@ -1,0 +1,68 @@
+//! Asks once what this machine can isolate scripts with.
+
+use crate::domain::script_isolation::{IsolationLevel, IsolationMeans};
+use crate::handler::script_confinement::{Confinement, ScriptFiles};
+use crate::handler::script_landlock;
+use crate::handler::script_workdir::Dir;
+use crate::handler::supervisor_protocol::{Order, PROBE_WORD};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+/// A machine that needs longer to start two small processes isolates nothing in time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What this machine can isolate scripts with, once it is known.
+#[derive(Clone, Debug, Default)]
+pub struct IsolationProbe(Arc<OnceCell<IsolationMeans>>);
+
+impl IsolationProbe {
+    /// Finds out by doing it: kernels, containers and security modules forbid it in too many ways to be asked.
+    pub async fn find_means(
+        &self,
+        supervisor: Option<&Path>,
+        files: &ScriptFiles,
+    ) -> &IsolationMeans {
+        let find = || async {
+            let Some(program) = supervisor else {
+                return IsolationMeans::none("scripts have no supervisor here");
+            };
+            IsolationMeans {
+                processes: isolate_nothing(program, files).await,
+                files: script_landlock::check(),
+            }
+        };
+        self.0.get_or_init(find).await
+    }
+}
+
+async fn isolate_nothing(program: &Path, files: &ScriptFiles) -> Result<(), String> {
+    let dir = Dir::create().map_err(|e| format!("cannot make a private folder: {e}"))?;
+    let order = Order {
+        lease: Duration::ZERO,
+        processes: None,
+        account: None,
+        confinement: Confinement::new(IsolationLevel::Processes, files, dir.path()),
+        folder: dir.path().to_owned(),
+        interpreter: PathBuf::new(),
+        file: PathBuf::new(),
+    };
+    let mut command = Command::new(program);
+    command.arg0("procession").arg(PROBE_WORD).args(order.words()).env_clear();
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let ran = timeout(PATIENCE, command.output()).await;
+    let ran = ran.map_err(|_| format!("{} did not answer", program.display()))?;
+    let ran = ran.map_err(|e| format!("cannot start {}: {e}", program.display()))?;
+    if ran.status.success() && ran.stdout.trim_ascii() == PROBE_ANSWER.as_bytes() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+    Err(if said.is_empty() { format!("{} is no supervisor", program.display()) } else { said })
+}
+
+/// What the probe prints when it could.
+pub const PROBE_ANSWER: &str = "isolated";

@@ -1,0 +1,131 @@
+//! Starting a script from the process that is to be its parent: its supervisor, or the init process of its namespace.
+
+use crate::handler::script_account::AccountIds;
+use crate::handler::script_confinement::FileAccess;
+use crate::handler::supervisor_protocol::Order;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{dup2_stderr, dup2_stdout};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::fchown;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// A script that this process started.
+pub(crate) struct LaunchedScript {
+    child: Child,
+    /// Its number, and that of its process group.
+    pub(crate) pid: i32,
+    has_ended: bool,
+}
+
+/// What is known of this process's children after the dead have been taken off the table.
+pub(crate) struct Reaped {
+    /// How the script ended, when that was learned just now.
+    pub(crate) ended: Option<ExitStatus>,
+    /// Whether a child is left.
+    pub(crate) is_anybody_left: bool,
+}
+
+impl LaunchedScript {
+    pub(crate) fn start(order: &Order) -> Result<Self, String> {
+        refuse_folder(order)?;
+        let mut command = Command::new(&order.interpreter);
+        command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
+        if let Some(account) = order.account {
+            // The library gives up the groups of root with it.
+            command.uid(account.user).gid(account.group);
+            give_pipes(account);
+        }
+        let child = command.spawn().map_err(|e| describe(order, &e))?;
+        let pid = i32::try_from(child.id()).unwrap_or(0);
+        Ok(Self { child, pid, has_ended: false })
+    }
+
+    /// Takes the dead off the table.
+    pub(crate) fn reap(&mut self) -> Reaped {
+        let mut ended = None;
+        loop {
+            // First and by the library, which knows every signal by number.
+            if !self.has_ended
+                && let Ok(Some(status)) = self.child.try_wait()
+            {
+                self.end(status, &mut ended);
+            }
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return Reaped { ended, is_anybody_left: true },
+                Ok(WaitStatus::Exited(pid, code)) if pid.as_raw() == self.pid => {
+                    self.end(ExitStatus::from_raw(code << 8), &mut ended);
+                }
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid.as_raw() == self.pid => {
+                    self.end(ExitStatus::from_raw(signal as i32), &mut ended);
+                }
+                Err(Errno::ECHILD) => return Reaped { ended, is_anybody_left: false },
+                // EINVAL: one that ended by a real-time signal.
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    fn end(&mut self, status: ExitStatus, ended: &mut Option<ExitStatus>) {
+        if !std::mem::replace(&mut self.has_ended, true) {
+            *ended = Some(status);
+        }
+    }
+}
+
+/// Who isolates files lets no definition choose where a script works. The kernel would let it go there, to find that
+/// it may read nothing.
+fn refuse_folder(order: &Order) -> Result<(), String> {
+    let files = files_of(order).filter(|files| !files.covers(&order.folder));
+    files.map_or(Ok(()), |_| {
+        Err(format!(
+            "cannot work in {}: scripts' files are isolated, and that folder is not in [script] read or write of \
+             procession.toml",
+            order.folder.display()
+        ))
+    })
+}
+
+fn files_of(order: &Order) -> Option<&FileAccess> {
+    order.confinement.as_ref()?.files.as_ref()
+}
+
+fn describe(order: &Order, error: &io::Error) -> String {
+    let interpreter = &order.interpreter;
+    match files_of(order) {
+        Some(files) if !files.covers(interpreter) => format!(
+            "cannot start {interpreter:?}: {error}; its files are isolated, and the interpreter is not below a folder \
+             of [script] read of procession.toml"
+        ),
+        _ => format!("cannot start {interpreter:?}: {error}"),
+    }
+}
+
+/// Lets the account open its own output by name: `/dev/stdout` asks for the rights of the pipe.
+fn give_pipes(account: AccountIds) {
+    let (user, group) = (Some(account.user), Some(account.group));
+    let _only_the_name_fails =
+        (fchown(io::stdout().as_fd(), user, group), fchown(io::stderr().as_fd(), user, group));
+}
+
+/// Hears of the ends of children from now on. Not before the script is started, which would inherit the mask; who
+/// ends meanwhile is found by the first look.
+pub(crate) fn hear_of_children() -> Result<SignalFd, String> {
+    let made = SigSet::all().thread_set_mask().and_then(|()| {
+        let deaths = SigSet::from_iter([Signal::SIGCHLD]);
+        SignalFd::with_flags(&deaths, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+    });
+    made.map_err(|e| format!("cannot hear of its end: {e}"))
+}
+
+/// Lets go of the pipes, which belong to the script: at its end they must be closed.
+pub(crate) fn close_output() {
+    if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
+        let _is_open = (dup2_stdout(&nowhere), dup2_stderr(&nowhere));
+    }
+}
