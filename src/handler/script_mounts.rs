@@ -108,9 +108,10 @@ fn show_again(path: &Path, file: &OwnedFd) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("cannot make {}: {e}", path.display());
     if source.is_dir() {
         fs::create_dir_all(path).map_err(fault)?;
-    } else {
+    } else if !path.exists() {
+        // Never over a file that is there: below a folder that was put back it is the operator's own.
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(fault)?;
-        fs::write(path, "").map_err(fault)?;
+        File::create_new(path).map_err(fault)?;
     }
     bind(&source, path)
 }

@@ -360,8 +360,10 @@ fn an_isolated_script_reaches_neither_the_service_nor_another_script() {
 fn a_script_whose_files_are_isolated_uses_what_it_may() {
     let mut place = Unprivileged::new("");
     let outside = std::mem::replace(&mut place.outside, open_folder(0o777));
+    // A file within a folder that is named too: it is put back twice, and must keep what it has.
+    std::fs::write(place.outside.path().join("within"), "the operator's").expect("file");
     let settings = format!(
-        "[script]\nisolation = 'required'\nread = ['{}']\nwrite = ['{}']\n",
+        "[script]\nisolation = 'required'\nread = ['{}']\nwrite = ['{1}', '{1}/within']\n",
         outside.path().display(),
         place.outside.path().display()
     );
@@ -384,6 +386,8 @@ fn a_script_whose_files_are_isolated_uses_what_it_may() {
     assert!(!Path::new(&format!("/tmp/{name}-mine")).exists(), "that is nobody else's");
     let kept = std::fs::read_to_string(place.outside.path().join("kept")).expect("what it wrote");
     assert_eq!(kept, "kept\n");
+    let within = std::fs::read_to_string(place.outside.path().join("within")).expect("it");
+    assert_eq!(within, "the operator's");
 
     let away = "jobs:\n  ATTACK: { type: SCRIPT, script: 'true', working_dir: /var }\n";
     let (code, log) = place.run("202408", away);
