@@ -138,7 +138,7 @@ impl App {
         let options = self.config.handlers();
         let probe = &options.isolation_probe;
         let means = probe.find_means(options.keeper.as_deref(), &options.script_files).await;
-        options.script_users.warning(means, user_switching())
+        options.script_users.warning(&means, user_switching())
     }
 
     /// The trigger core of the process that `dispatcher` is.

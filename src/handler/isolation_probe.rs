@@ -4,21 +4,26 @@ use crate::domain::script_isolation::{IsolationLevel, IsolationMeans};
 use crate::handler::script_confinement::{Confinement, ScriptFiles};
 use crate::handler::script_landlock;
 use crate::handler::script_workdir::Dir;
+use crate::handler::stopwatch::Stopwatch;
 use crate::handler::supervisor_protocol::{Order, PROBE_WORD};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::Command;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 /// A machine that needs longer to start two small processes isolates nothing in time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a failure is believed. A machine without memory or processes to spare for a moment must not refuse scripts,
+/// or run them with all rights, until it is started again.
+const FAILURE_LASTS: Duration = Duration::from_secs(60);
+
 /// What this machine can isolate scripts with, once it is known.
 #[derive(Clone, Debug, Default)]
-pub struct IsolationProbe(Arc<OnceCell<IsolationMeans>>);
+pub struct IsolationProbe(Arc<Mutex<Option<(Stopwatch, IsolationMeans)>>>);
 
 impl IsolationProbe {
     /// Finds out by doing it: kernels, containers and security modules forbid it in too many ways to be asked.
@@ -26,17 +31,22 @@ impl IsolationProbe {
         &self,
         supervisor: Option<&Path>,
         files: &ScriptFiles,
-    ) -> &IsolationMeans {
-        let find = || async {
-            let Some(program) = supervisor else {
-                return IsolationMeans::none("scripts have no supervisor here");
-            };
-            IsolationMeans {
+    ) -> IsolationMeans {
+        let mut last = self.0.lock().await;
+        if let Some((found, means)) = &*last
+            && (means.processes.is_ok() || found.elapsed() < FAILURE_LASTS)
+        {
+            return means.clone();
+        }
+        let means = match supervisor {
+            None => IsolationMeans::none("scripts have no supervisor here"),
+            Some(program) => IsolationMeans {
                 processes: isolate_nothing(program, files).await,
                 files: script_landlock::check(),
-            }
+            },
         };
-        self.0.get_or_init(find).await
+        *last = Some((Stopwatch::start(), means.clone()));
+        means
     }
 }
 

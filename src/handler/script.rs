@@ -101,7 +101,7 @@ async fn find_level(ctx: &Context) -> Result<IsolationLevel, String> {
     }
     let means =
         options.isolation_probe.find_means(options.keeper.as_deref(), &options.script_files).await;
-    let level = options.script_users.choose_level(means).map_err(|refusal| refusal.to_string())?;
+    let level = options.script_users.choose_level(&means).map_err(|refusal| refusal.to_string())?;
     if let (IsolationLevel::None, Err(why)) = (level, &means.processes) {
         ctx.log.line(Stream::System, format!("not isolated from other processes: {why}"));
     }
