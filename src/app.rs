@@ -86,21 +86,19 @@ impl App {
     pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
         let settings = db::Settings { may_create: empty != EmptyDatabase::Refuse, ..config.db() };
         let db = Db::connect(&settings).await.context("open the metadata database")?;
-        let mut tx = db.read().await?;
-        tx.check_version().await?;
-        for warning in tx.durability_warnings().await? {
+        let found = db.examine().await?;
+        for warning in found.durability_warnings {
             tracing::warn!("{warning}");
         }
         if let Some(weakness) = config.database_weakness() {
             tracing::warn!("Procession's own database: {weakness}");
         }
-        drop(tx);
-        match (empty, db.schema().await?) {
+        match (empty, found.schema) {
             (EmptyDatabase::Accept, _) => {}
             (EmptyDatabase::Prepare, Schema::Behind(0)) if db.dialect() == Dialect::Sqlite => {
                 db.migrate().await?;
             }
-            _ => db.require_current().await?,
+            (_, schema) => db.require(schema)?,
         }
         Ok(Self { config, db, clock: Clock::system() })
     }
@@ -178,9 +176,9 @@ impl App {
     /// groups may use the secrets that other files declare or that are stored.
     pub async fn with_installation(&self, defs: Definition) -> Result<Definition> {
         let mut tx = self.db.read().await?;
-        let calendars = store::calendar::all(&mut tx).await?;
-        let stored_secrets = store::shared::access_of_secrets(&mut tx).await?;
-        Ok(Definition { calendars, stored_secrets, ..defs })
+        let store::shared::Installation { calendars, secrets } =
+            store::shared::installation(&mut tx).await?;
+        Ok(Definition { calendars, stored_secrets: secrets, ..defs })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
-use crate::cli::run::{announce, note_existing, take_file};
+use crate::cli::run::{announce, note_existing, stored_standing, take_file};
 use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
@@ -50,7 +50,9 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     note_existing(&made.existing, global.lang());
     let ids = made.opened;
     if !args.quiet {
-        announce(&app, &ids, global.lang()).await?;
+        for id in &ids {
+            announce(&stored_standing(&app, *id).await?, global.lang());
+        }
     }
     breach::warn(&app, &defs, global.lang()).await?;
     let mut documents = Vec::new();

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::cli::Global;
 use crate::cli::progress::{self, Show};
-use crate::cli::run::{to_the_end, totals};
+use crate::cli::run::{standings, to_the_end};
 use crate::cli::watch::Watch;
 use crate::domain::id::BatchId;
 use crate::domain::rerun::UnknownJobs;
@@ -25,8 +25,10 @@ pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()>
             matches!(error.downcast_ref(), Some(Refused::Owned { .. } | Refused::Hurried(..)));
         return if taken { Ok(()) } else { Err(error) };
     }
-    let (total, done) = totals(app, &[id]).await?;
-    let expected = Watch::of(app, &[id], global.lang()).await;
+    let ids = [id];
+    let standing = standings(app, &dispatcher, &ids).await?;
+    let (total, done) = standing.first().map_or((0, 0), |one| (one.jobs, one.ended));
+    let expected = Watch::of(app, &ids, global.lang());
     let show = if global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);
     let sender = app.sender(&dispatcher)?;

@@ -34,11 +34,12 @@ pub(super) async fn watch(
     mut news: mpsc::UnboundedReceiver<News>,
     show: Show,
     (total, done): (u64, u64),
-    mut expected: Watch,
+    expected: impl Future<Output = Watch>,
 ) {
     match show {
         Show::Nothing => while news.recv().await.is_some() {},
         Show::Lines => {
+            let mut expected = expected.await;
             expected.line().iter().for_each(|text| out::note(text));
             while let Some(item) = news.recv().await {
                 if let Some(text) = words(&item, Show::Lines) {
@@ -48,7 +49,7 @@ pub(super) async fn watch(
                 expected.line().iter().for_each(|text| out::note(text));
             }
         }
-        Show::Live => live(news, Live::new(total, done), expected).await,
+        Show::Live => live(news, Live::new(total, done), expected.await).await,
     }
 }
 

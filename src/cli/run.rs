@@ -15,7 +15,7 @@ use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::dispatcher::{BatchStanding, QueueDispatcher};
 use crate::engine::open_batch::Refused;
 use crate::engine::outbox::Sender;
 use crate::engine::traces::Tracer;
@@ -98,13 +98,16 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
             return Err(error);
         }
     };
-    let (total, done) = totals(&app, &ids).await?;
+    let standings = standings(&app, &dispatcher, &ids).await?;
+    let total = standings.iter().map(|one| one.jobs).sum();
+    let done = standings.iter().map(|one| one.ended).sum();
     if !args.quiet {
-        announce(&app, &ids, global.lang()).await?;
+        standings.iter().for_each(|one| announce(one, global.lang()));
     }
     breach::warn(&app, &defs, global.lang()).await?;
     heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
-    let expected = Watch::of(&app, &ids, global.lang()).await;
+    // Read while the first jobs run.
+    let expected = Watch::of(&app, &ids, global.lang());
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);
     let sender = app.sender(&dispatcher)?;
@@ -341,40 +344,49 @@ pub(super) async fn stop_on_signal(
     }
 }
 
-/// How many jobs there are, and how many of them are final.
-pub(super) async fn totals(app: &App, ids: &[BatchId]) -> Result<(u64, u64)> {
-    let mut tx = app.db.read().await?;
-    let (mut total, mut done) = (0, 0);
+/// How far batches are that this process runs, or wanted to.
+pub(super) async fn standings(
+    app: &App,
+    dispatcher: &QueueDispatcher,
+    ids: &[BatchId],
+) -> Result<Vec<BatchStanding>> {
+    let mut all = Vec::new();
     for id in ids {
-        for (status, count) in store::batch::counts(&mut tx, *id).await? {
-            total += count;
-            done += if status.is_final() { count } else { 0 };
-        }
-    }
-    Ok((total, done))
-}
-
-/// Says which batches there are.
-pub(super) async fn announce(app: &App, ids: &[BatchId], lang: Lang) -> Result<()> {
-    let mut tx = app.db.read().await?;
-    for id in ids {
-        let batch = store::batch::get(&mut tx, *id).await?;
-        let jobs: u64 = store::batch::counts(&mut tx, *id).await?.iter().map(|(_, n)| n).sum();
-        let date = batch.values.business_date;
-        let (no, group) = (&batch.values.batch_no, &batch.values.group);
-        let count = out::count(usize::try_from(jobs)?, "job");
-        out::note(&match (lang, date) {
-            (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
-            (Lang::En, Some(date)) => {
-                format!("batch {no} of group {group}: {count}, business date {date}")
-            }
-            (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
-            (Lang::Zh, Some(date)) => {
-                format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
-            }
+        // Of a batch that has ended only the rows know.
+        all.push(match dispatcher.standing(*id) {
+            Some(standing) => standing,
+            None => stored_standing(app, *id).await?,
         });
     }
-    Ok(())
+    Ok(all)
+}
+
+/// How a batch stands by its rows.
+pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStanding> {
+    let mut tx = app.db.read().await?;
+    let values = store::batch::get(&mut tx, id).await?.values;
+    let (mut jobs, mut ended) = (0, 0);
+    for (status, count) in store::batch::counts(&mut tx, id).await? {
+        jobs += count;
+        ended += if status.is_final() { count } else { 0 };
+    }
+    Ok(BatchStanding { values, jobs, ended })
+}
+
+/// Says which batch there is.
+pub(super) fn announce(BatchStanding { values, jobs, .. }: &BatchStanding, lang: Lang) {
+    let (no, group) = (&values.batch_no, &values.group);
+    let count = out::count(usize::try_from(*jobs).unwrap_or(usize::MAX), "job");
+    out::note(&match (lang, values.business_date) {
+        (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
+        (Lang::En, Some(date)) => {
+            format!("batch {no} of group {group}: {count}, business date {date}")
+        }
+        (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
+        (Lang::Zh, Some(date)) => {
+            format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
+        }
+    });
 }
 
 fn hint(batch: &Batch, lang: Lang) {

@@ -2,7 +2,6 @@
 //! server keeps them.
 
 use crate::db::hint::Hub;
-use crate::db::mysql_server::MysqlServer;
 use crate::db::nodelay::without_delay;
 use crate::db::pool::{End, Plan, Pool, Precedence};
 use crate::db::session_settings::{Keeping, postgres_session, prepare_postgres};
@@ -343,101 +342,7 @@ where
 impl Tx {
     /// The server's own clock, by which leases and times in rows are judged.
     pub async fn server_time(&mut self) -> Result<chrono::DateTime<chrono::Utc>> {
-        let sql = match self.dialect() {
-            Dialect::Sqlite => "SELECT strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') AS t",
-            Dialect::Mysql => "SELECT UTC_TIMESTAMP(3) AS t",
-            Dialect::Postgres => "SELECT clock_timestamp() AS t",
-        };
+        let sql = self.dialect().clock_query();
         self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("the clock"))?.time("t")
-    }
-
-    /// Refuses a server that is too old.
-    pub async fn check_version(&mut self) -> Result<String> {
-        let sql = match self.dialect() {
-            Dialect::Sqlite => "SELECT sqlite_version() AS v",
-            Dialect::Mysql | Dialect::Postgres => "SELECT version() AS v",
-        };
-        let row = self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("version()"))?;
-        let version = row.text("v")?;
-        let needed = match (self.dialect(), MysqlServer::from_version(&version)) {
-            (Dialect::Sqlite, _) => return Ok(version),
-            (Dialect::Mysql, MysqlServer::MariaDb) => (10, 6, "MariaDB 10.6"),
-            (Dialect::Mysql, MysqlServer::Mysql) => (8, 0, "MySQL 8"),
-            (Dialect::Mysql, MysqlServer::OceanBase) => {
-                return Err(Error::Settings(format!(
-                    "the server is {version}; Procession's tables can be on MySQL 8, MariaDB 10.6, \
-                     PostgreSQL 13, or later ones, or SQLite, and not on OceanBase"
-                )));
-            }
-            (Dialect::Postgres, _) => (13, 0, "PostgreSQL 13"),
-        };
-        if numbers(&version) < (needed.0, needed.1) {
-            return Err(Error::Settings(format!(
-                "the server is {version}; Procession needs {} or later",
-                needed.2
-            )));
-        }
-        Ok(version)
-    }
-
-    /// Settings of the server under which work it has acknowledged may be lost in a power cut or
-    /// crash, each as a sentence with its cure. An acknowledged SUCCESS that vanishes is a second
-    /// run.
-    pub async fn durability_warnings(&mut self) -> Result<Vec<String>> {
-        let checks: &[(&str, &str, &str)] = match self.dialect() {
-            Dialect::Sqlite => &[],
-            Dialect::Mysql => &[
-                (
-                    "@@innodb_flush_log_at_trx_commit",
-                    "1",
-                    "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
-                ),
-                ("IF(@@log_bin, @@sync_binlog, 1)", "1", "SET GLOBAL sync_binlog = 1"),
-            ],
-            Dialect::Postgres => &[
-                ("current_setting('fsync')", "on", "fsync = on in postgresql.conf"),
-                (
-                    "current_setting('full_page_writes')",
-                    "on",
-                    "full_page_writes = on in postgresql.conf",
-                ),
-                (
-                    "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' ELSE 'on' END",
-                    "on",
-                    "ALTER SYSTEM SET synchronous_commit = on",
-                ),
-            ],
-        };
-        let mut warnings = Vec::new();
-        for (expression, wanted, cure) in checks {
-            let cast = if self.dialect() == Dialect::Mysql { "CHAR" } else { "TEXT" };
-            let sql = format!("SELECT CAST({expression} AS {cast}) AS v");
-            let row = self.fetch_optional(&sql, &[]).await?.ok_or(Error::Missing("a setting"))?;
-            let found = row.text("v")?;
-            if found != *wanted {
-                warnings.push(format!(
-                    "the database may lose acknowledged work in a crash: {expression} is {found}, \
-                     not {wanted}; cure: {cure}"
-                ));
-            }
-        }
-        Ok(warnings)
-    }
-}
-
-fn numbers(version: &str) -> (u32, u32) {
-    let start = version.find(|c: char| c.is_ascii_digit()).unwrap_or(version.len());
-    let mut parts = version[start..].split(|c: char| !c.is_ascii_digit());
-    let mut next = || parts.next().and_then(|p| p.parse().ok()).unwrap_or(0);
-    (next(), next())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn versions_are_read_as_servers_write_them() {
-        assert_eq!(super::numbers("10.11.19-MariaDB-0+deb12u1"), (10, 11));
-        assert_eq!(super::numbers("PostgreSQL 15.18 (Debian)"), (15, 18));
-        assert_eq!(super::numbers("8.0.36"), (8, 0));
     }
 }

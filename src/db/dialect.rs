@@ -14,6 +14,15 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Asks for the server's clock; column `t`.
+    pub const fn clock_query(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SELECT strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') AS t",
+            Self::Mysql => "SELECT UTC_TIMESTAMP(3) AS t",
+            Self::Postgres => "SELECT clock_timestamp() AS t",
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Sqlite, Self::Mysql, Self::Postgres];
 

@@ -341,17 +341,12 @@ impl Db {
         if self.dialect() != Dialect::Postgres {
             return;
         }
-        let tried = async {
-            let mut tx = self.begin().await?;
-            tx.notify(ECHO).await?;
-            tx.commit().await
-        };
-        match tried.await {
+        match self.ask(&format!("SELECT pg_notify({CHANNEL}, '{ECHO}')"), &[]).await {
             Err(error) if !error.is_transient() => {
                 tracing::debug!(%error, "this server takes no hints; other processes look by themselves");
                 self.hub.tells.store(false, Ordering::Relaxed);
             }
-            Ok(()) | Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
     }
 }

@@ -3,12 +3,13 @@
 mod fold;
 mod list;
 
-use crate::db::pool::{Driver, Pool};
+use crate::db::decode::hex;
+use crate::db::pool::Pool;
 use crate::db::shell_quote;
-use crate::db::{Db, Dialect, Error, Pools, Result};
+use crate::db::{Db, Dialect, Error, Pools, Result, Row, Tx};
 use fold::fold_statements;
 use list::MIGRATIONS;
-use sqlx::migrate::{AppliedMigration, Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{
     AssertSqlSafe, Connection as _, Executor as _, MySql, MySqlConnection, PgConnection, Postgres,
     SqlSafeStr, Sqlite,
@@ -182,49 +183,18 @@ impl Db {
     /// How the schema stands to this binary; changes nothing.
     pub async fn schema(&self) -> Result<Schema> {
         let mut tx = self.read().await?;
-        let table = match self.dialect() {
-            Dialect::Sqlite => {
-                "SELECT count(*) AS n FROM sqlite_master WHERE name = '_sqlx_migrations'"
-            }
-            Dialect::Mysql => {
-                "SELECT count(*) AS n FROM information_schema.tables \
-                 WHERE table_schema = DATABASE() AND table_name = '_sqlx_migrations'"
-            }
-            Dialect::Postgres => {
-                "SELECT count(*) AS n FROM pg_class WHERE oid = to_regclass('_sqlx_migrations')"
-            }
-        };
-        let there = tx.fetch_optional(table, &[]).await?.ok_or(Error::Missing("count"))?;
-        if there.int("n")? == 0 {
-            return Ok(Schema::Behind(0));
-        }
-        drop(tx);
-        self.compare().await
-    }
-
-    async fn compare(&self) -> Result<Schema> {
-        let (dirty, applied) = match &self.pools {
-            Pools::Sqlite { reader, .. } => look(reader).await?,
-            Pools::Mysql(pool) => look(pool).await?,
-            Pools::Postgres(pool) => look(pool).await?,
-        };
-        let last = applied.iter().map(|m| m.version).max().unwrap_or(0);
-        let ours = migrator(self.dialect());
-        let is_other = |m: &AppliedMigration| {
-            ours.iter().any(|o| o.version == m.version && o.checksum != m.checksum)
-        };
-        Ok(match (dirty, applied.iter().find(|m| is_other(m))) {
-            (_, Some(other)) => Schema::Foreign(other.version),
-            (Some(version), None) => Schema::Broken(version),
-            (None, None) if last > known() => Schema::Ahead(last),
-            (None, None) if last < known() => Schema::Behind(last),
-            (None, None) => Schema::Current,
-        })
+        let table = tx.fetch_all(table_query(self.dialect()), &[]).await?;
+        schema_behind(&mut tx, &table).await
     }
 
     /// Refuses to go on with a schema that is not this binary's, saying what to do.
     pub async fn require_current(&self) -> Result<()> {
-        match self.schema().await? {
+        self.require(self.schema().await?)
+    }
+
+    /// The same of a schema that was looked at.
+    pub fn require(&self, found: Schema) -> Result<()> {
+        match found {
             Schema::Current => Ok(()),
             other => Err(self.refusal(other)),
         }
@@ -305,22 +275,55 @@ async fn record<'m>(
     Ok(())
 }
 
-/// The migration that broke off, and those that were applied.
-async fn look<DB>(pool: &Pool<DB>) -> Result<(Option<i64>, Vec<AppliedMigration>)>
-where
-    DB: Driver,
-    DB::Connection: Migrate,
-{
-    let mut lent = pool.acquire().await?;
-    let (limit, conn) = lent.ask()?;
-    let both = async {
-        let dirty = conn.dirty_version(APPLIED).await?;
-        Ok((dirty, conn.list_applied_migrations(APPLIED).await?))
+/// Asks whether there is a table of what was applied.
+pub(in crate::db) const fn table_query(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => {
+            "SELECT count(*) AS n FROM sqlite_master WHERE name = '_sqlx_migrations'"
+        }
+        Dialect::Mysql => {
+            "SELECT count(*) AS n FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_name = '_sqlx_migrations'"
+        }
+        Dialect::Postgres => {
+            "SELECT count(*) AS n FROM pg_class WHERE oid = to_regclass('_sqlx_migrations')"
+        }
+    }
+}
+
+/// How the schema stands, by the answer to `table_query`.
+pub(in crate::db) async fn schema_behind(tx: &mut Tx, table: &[Row]) -> Result<Schema> {
+    if table.first().ok_or(Error::Missing("count"))?.int("n")? == 0 {
+        return Ok(Schema::Behind(0));
+    }
+    let dialect = tx.dialect();
+    let checksum = match dialect {
+        Dialect::Postgres => "encode(checksum, 'hex')",
+        Dialect::Sqlite | Dialect::Mysql => "HEX(checksum)",
     };
-    let late = |_| Error::Lost(format!("no answer within {limit:?}"));
-    let both = tokio::time::timeout(limit, both).await.map_err(late)?.map_err(of_migration)?;
-    lent.done();
-    Ok(both)
+    let sql = format!(
+        "SELECT version, CASE WHEN success THEN 1 ELSE 0 END AS is_whole, {checksum} AS checksum \
+         FROM {APPLIED} ORDER BY version"
+    );
+    let (ours, mut state, mut last) = (migrator(dialect), Schema::Current, 0);
+    for row in tx.fetch_all(&sql, &[]).await? {
+        let (version, checksum) = (row.int("version")?, row.text("checksum")?);
+        last = version;
+        let is_other = |known: &Migration| {
+            known.version == version && !hex(&known.checksum).eq_ignore_ascii_case(&checksum)
+        };
+        if ours.iter().any(is_other) {
+            return Ok(Schema::Foreign(version));
+        }
+        if !row.flag("is_whole")? && state == Schema::Current {
+            state = Schema::Broken(version);
+        }
+    }
+    Ok(match state {
+        Schema::Current if last > known() => Schema::Ahead(last),
+        Schema::Current if last < known() => Schema::Behind(last),
+        state => state,
+    })
 }
 
 fn of_migration(error: MigrateError) -> Error {

@@ -12,6 +12,7 @@ pub mod control;
 mod decode;
 pub mod dialect;
 mod error;
+mod examination;
 pub mod fault;
 pub mod hint;
 pub mod implicit_commit;
@@ -48,16 +49,18 @@ pub(crate) use bulk::filled;
 pub use connect::Settings;
 pub use dialect::Dialect;
 pub use error::Error;
+pub use examination::Examination;
 pub use mysql_server::MysqlServer;
 pub use pool::Counts;
 pub use row::{Row, Value};
 pub use session_settings::Keeping;
 
 use crate::db::single_round_trip::Alone;
+use futures_util::TryStreamExt as _;
 use hint::Hub;
 use pool::{Pool, Precedence};
 use pooled_connection::Lent;
-use sqlx::{AssertSqlSafe, MySql, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, Either, Executor as _, MySql, Postgres, Sqlite};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -111,6 +114,8 @@ pub struct Tx {
     hub: Arc<Hub>,
     /// Given when it is committed.
     hints: Vec<&'static str>,
+    /// Where to get another connection, as long as nothing was asked of one that only reads.
+    unasked: Option<Db>,
     /// The turn of its kind of users to write, held until this ends.
     _share: Option<OwnedSemaphorePermit>,
 }
@@ -177,14 +182,15 @@ impl Db {
         }
     }
 
-    /// Opens a transaction that only reads; on SQLite it waits for no writer.
+    /// For statements that only read. On SQLite they are one transaction, which waits for no writer. On a server
+    /// each is by itself: at READ COMMITTED each sees what is committed when it begins anyway, and a
+    /// transaction around them costs two journeys.
     pub async fn read(&self) -> Result<Tx> {
-        match &self.pools {
-            Pools::Sqlite { reader, .. } => {
-                Ok(self.tx(TxInner::Sqlite(reader.begin("BEGIN").await?)))
-            }
-            Pools::Mysql(_) | Pools::Postgres(_) => self.begin().await,
-        }
+        let inner = match &self.pools {
+            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
+            Pools::Mysql(_) | Pools::Postgres(_) => return self.without_transaction().await,
+        };
+        Ok(self.tx(inner))
     }
 
     /// Opens a transaction that cannot write, because the server refuses it, and that sees everything as it
@@ -207,34 +213,21 @@ impl Db {
         Ok(self.tx(inner))
     }
 
-    /// All rows of one query outside of a transaction: one journey where `read` takes three.
+    /// All rows of one query outside of a transaction.
     pub async fn ask(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
-        let mut first = self.loose().await?;
-        match first.fetch_all(sql, values).await {
-            // Nothing was asked of it before.
-            Err(error) if first.is_gone() && error.is_transient() => {
-                drop(first);
-                let mut second = self.loose().await?;
-                let rows = second.fetch_all(sql, values).await?;
-                second.done();
-                Ok(rows)
-            }
-            Err(error) => Err(error),
-            Ok(rows) => {
-                first.done();
-                Ok(rows)
-            }
-        }
+        self.without_transaction().await?.fetch_all(sql, values).await
     }
 
     /// A connection that reads, without a transaction.
-    async fn loose(&self) -> Result<Tx> {
+    async fn without_transaction(&self) -> Result<Tx> {
         let inner = match &self.pools {
-            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.acquire().await?),
-            Pools::Mysql(pool) => TxInner::Mysql(pool.acquire().await?),
-            Pools::Postgres(pool) => TxInner::Postgres(pool.acquire().await?),
+            Pools::Sqlite { reader, .. } => {
+                TxInner::Sqlite(reader.acquire().await?.without_transaction())
+            }
+            Pools::Mysql(pool) => TxInner::Mysql(pool.acquire().await?.without_transaction()),
+            Pools::Postgres(pool) => TxInner::Postgres(pool.acquire().await?.without_transaction()),
         };
-        Ok(self.tx(inner))
+        Ok(Tx { unasked: Some(self.clone()), ..self.tx(inner) })
     }
 
     /// What was asked of it so far, and how its connections stand.
@@ -255,7 +248,7 @@ impl Db {
     }
 
     fn tx(&self, inner: TxInner) -> Tx {
-        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new(), _share: None }
+        Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new(), unasked: None, _share: None }
     }
 
     /// Closes all connections, waiting for those in use.
@@ -291,6 +284,7 @@ impl Tx {
     /// changed ones), which is what a compare-and-set asks for.
     pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
+        debug_assert!(self.is_transaction(), "a write outside of a transaction: {sql}");
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
         Ok(on!(self, conn => async {
             row::bind(sqlx::query(sql), values).execute(conn).await.map(|done| done.rows_affected())
@@ -300,11 +294,86 @@ impl Tx {
     /// All rows of a query.
     pub async fn fetch_all(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
+        debug_assert!(
+            self.is_transaction() || !sql.contains("FOR UPDATE"),
+            "a lock outside of a transaction: {sql}"
+        );
+        let unasked = self.unasked.take();
+        match self.fetch_once(sql, values).await {
+            Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
+                tracing::debug!(%error, "a connection was gone; taking another");
+                let Some(db) = unasked else { return Err(error) };
+                self.inner = db.without_transaction().await?.inner;
+                self.fetch_once(sql, values).await
+            }
+            other => other,
+        }
+    }
+
+    async fn fetch_once(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
+        // Without values a server need not prepare it, which the first time is a journey of its own.
+        let is_text = values.is_empty() && self.dialect() != Dialect::Sqlite;
         Ok(on!(self, conn => async {
-            let rows = row::bind(sqlx::query(sql), values).fetch_all(conn).await?;
+            let rows = match is_text {
+                true => sqlx::raw_sql(sql).fetch_all(conn).await?,
+                false => row::bind(sqlx::query(sql), values).fetch_all(conn).await?,
+            };
             Ok(rows.into_iter().map(Row::from).collect())
         }))
+    }
+
+    /// The rows of each of several queries without values: on a server one journey for all of them.
+    pub async fn fetch_sets<const N: usize>(
+        &mut self,
+        queries: [&str; N],
+    ) -> Result<[Vec<Row>; N]> {
+        let mut sets = Vec::with_capacity(N);
+        if self.dialect() == Dialect::Sqlite {
+            for sql in queries {
+                sets.push(self.fetch_all(sql, &[]).await?);
+            }
+        } else {
+            sets = self.fetch_text(&queries.join(";\n")).await?;
+        }
+        sets.try_into().map_err(|_| Error::Missing("a set of rows"))
+    }
+
+    /// The sets of rows that a text of several statements gives.
+    async fn fetch_text(&mut self, text: &str) -> Result<Vec<Vec<Row>>> {
+        failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
+        let unasked = self.unasked.take();
+        match self.fetch_text_once(text).await {
+            Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
+                let Some(db) = unasked else { return Err(error) };
+                self.inner = db.without_transaction().await?.inner;
+                self.fetch_text_once(text).await
+            }
+            other => other,
+        }
+    }
+
+    async fn fetch_text_once(&mut self, text: &str) -> Result<Vec<Vec<Row>>> {
+        let sql = AssertSqlSafe(text.to_owned());
+        Ok(on!(self, conn => async {
+            let (mut sets, mut rows) = (Vec::new(), Vec::new());
+            let mut stream = conn.fetch_many(sqlx::raw_sql(sql));
+            while let Some(step) = stream.try_next().await? {
+                match step {
+                    Either::Left(_) => sets.push(std::mem::take(&mut rows)),
+                    Either::Right(row) => rows.push(Row::from(row)),
+                }
+            }
+            Ok(sets)
+        }))
+    }
+
+    fn is_transaction(&self) -> bool {
+        match &self.inner {
+            TxInner::Sqlite(lent) => lent.is_transaction(),
+            TxInner::Mysql(lent) => lent.is_transaction(),
+            TxInner::Postgres(lent) => lent.is_transaction(),
+        }
     }
 
     /// The first row of a query, if there is one.
@@ -333,15 +402,6 @@ impl Tx {
             TxInner::Sqlite(lent) => lent.is_gone(),
             TxInner::Mysql(lent) => lent.is_gone(),
             TxInner::Postgres(lent) => lent.is_gone(),
-        }
-    }
-
-    /// Nothing is open on its connection.
-    fn done(self) {
-        match self.inner {
-            TxInner::Sqlite(lent) => lent.done(),
-            TxInner::Mysql(lent) => lent.done(),
-            TxInner::Postgres(lent) => lent.done(),
         }
     }
 

@@ -83,6 +83,24 @@ pub(in crate::db) enum Precedence {
     First,
 }
 
+/// How a borrower learns that an idle connection is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    /// It is asked, unless it was used a moment ago.
+    Ping,
+    /// By the first statement of the borrower, who takes another when that fails.
+    FirstStatement,
+}
+
+/// Whether an idle connection may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fitness {
+    Fit,
+    /// It was not used for a while.
+    Unproven,
+    Unfit,
+}
+
 /// A borrower that goes before others, for as long as it waits.
 struct UrgentWait<'a>(&'a AtomicUsize);
 
@@ -153,7 +171,7 @@ pub(in crate::db) struct Birth {
 /// statement is the test.
 const WARM: Duration = Duration::from_secs(5);
 /// How long an older one may take to answer a ping.
-const PING: Duration = Duration::from_secs(2);
+pub(in crate::db) const PING: Duration = Duration::from_secs(2);
 /// A connection is not used for longer, because sessions of servers grow with what they cache.
 const OLD: Duration = Duration::from_secs(30 * 60);
 /// The first pause between two tries to connect, and the longest.
@@ -216,15 +234,15 @@ impl<DB: Driver> Pool<DB> {
 
     /// A connection on which nothing is open. May be dropped at any point.
     pub(in crate::db) async fn acquire(&self) -> Result<Lent<DB>> {
-        self.acquire_as(Precedence::InTurn).await
+        self.acquire_as(Precedence::InTurn, Proof::Ping).await
     }
 
-    async fn acquire_as(&self, precedence: Precedence) -> Result<Lent<DB>> {
+    async fn acquire_as(&self, precedence: Precedence, proof: Proof) -> Result<Lent<DB>> {
         let Plan { patience, shown, .. } = &self.0.plan;
         let late = || {
             Error::Lost(format!("{shown}: no connection was free or could be made in {patience:?}"))
         };
-        tokio::time::timeout(*patience, self.0.get(precedence))
+        tokio::time::timeout(*patience, self.0.get(precedence, proof))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
@@ -242,15 +260,23 @@ impl<DB: Driver> Pool<DB> {
         sql: &'static str,
         precedence: Precedence,
     ) -> Result<Lent<DB>> {
-        let mut first = self.acquire_as(precedence).await?;
-        match first.say(sql).await {
-            Err(error) if first.is_gone() && error.is_transient() => {
-                tracing::debug!(%error, "a connection was gone; taking another");
-                drop(first);
-                let mut second = self.acquire_as(precedence).await?;
-                second.say(sql).await.map(|()| second)
+        // The opening is the ping: of a connection that was idle for longer it costs one journey less.
+        loop {
+            let mut lent = self.acquire_as(precedence, Proof::FirstStatement).await?;
+            let was_cold = lent.is_cold();
+            match lent.say(sql).await {
+                Err(error) if was_cold => {
+                    tracing::debug!(%error, "an idle connection was gone; taking another");
+                    lent.give_up();
+                }
+                Err(error) if lent.is_gone() && error.is_transient() => {
+                    tracing::debug!(%error, "a connection was gone; taking another");
+                    drop(lent);
+                    let mut second = self.acquire_as(precedence, Proof::Ping).await?;
+                    return second.say(sql).await.map(|()| second);
+                }
+                other => return other.map(|()| lent),
             }
-            other => other.map(|()| first),
         }
     }
 
@@ -298,14 +324,20 @@ impl<DB: Driver> Home<DB> {
     }
 
     /// Everything in it may be dropped half-way: the connection goes with it.
-    async fn get(self: &Arc<Self>, precedence: Precedence) -> Result<Lent<DB>> {
+    async fn get(self: &Arc<Self>, precedence: Precedence, proof: Proof) -> Result<Lent<DB>> {
         let place = self.place(precedence).await?;
         loop {
             // By itself, so that the lock is not held while the connection is looked at.
             let idle = self.idle().pop();
             let Some(mut idle) = idle else { break };
-            if self.is_fit(&mut idle).await {
-                return Ok(self.lend(idle.conn, idle.birth, place));
+            let fitness = match self.judge(&idle) {
+                Fitness::Unproven if proof == Proof::Ping => self.ping(&mut idle).await,
+                fitness => fitness,
+            };
+            match fitness {
+                Fitness::Fit => return Ok(self.lend(idle.conn, idle.birth, place)),
+                Fitness::Unproven => return Ok(self.lend(idle.conn, idle.birth, place).cold()),
+                Fitness::Unfit => {}
             }
             // A good-bye, if it can still be heard; its answer is not waited for.
             let _gone = tokio::time::timeout(PING, idle.conn.close()).await;
@@ -341,23 +373,24 @@ impl<DB: Driver> Home<DB> {
         Lent::new(Loan { conn, birth, place }, Arc::clone(self))
     }
 
-    async fn is_fit(&self, idle: &mut Idle<DB>) -> bool {
+    fn judge(&self, idle: &Idle<DB>) -> Fitness {
         if self.plan.end != End::Server {
-            return true;
+            return Fitness::Fit;
         }
         if idle.birth.losses < self.losses.load(Ordering::SeqCst) || idle.birth.at.elapsed() > OLD {
-            return false;
+            return Fitness::Unfit;
         }
-        if idle.since.elapsed() < WARM {
-            return true;
-        }
+        if idle.since.elapsed() < WARM { Fitness::Fit } else { Fitness::Unproven }
+    }
+
+    async fn ping(&self, idle: &mut Idle<DB>) -> Fitness {
         match tokio::time::timeout(PING, idle.conn.ping()).await {
-            Ok(Ok(())) => true,
+            Ok(Ok(())) => Fitness::Fit,
             // Most likely the server's own time limit for idle sessions.
-            Ok(Err(_)) => false,
+            Ok(Err(_)) => Fitness::Unfit,
             Err(_) => {
                 self.lose();
-                false
+                Fitness::Unfit
             }
         }
     }

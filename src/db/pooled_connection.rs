@@ -1,7 +1,7 @@
 //! A connection on loan, and in which state it comes back.
 
 use crate::db::error::{self, Fate};
-use crate::db::pool::{Birth, Driver, End, Home, Plan};
+use crate::db::pool::{Birth, Driver, End, Home, PING, Plan};
 use crate::db::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +40,18 @@ pub(in crate::db) struct Lent<DB: Driver> {
     loan: Option<Loan<DB>>,
     home: Arc<Home<DB>>,
     state: State,
+    scope: Scope,
+    /// Nobody has looked for a while whether it is still there.
+    is_cold: bool,
+}
+
+/// What statements on a connection on loan are part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// A transaction, which somebody opens and ends.
+    Transaction,
+    /// Nothing: each is a transaction of its own, and there is nothing to undo.
+    Statement,
 }
 
 impl<DB: Driver> std::fmt::Debug for Lent<DB> {
@@ -51,13 +63,36 @@ impl<DB: Driver> std::fmt::Debug for Lent<DB> {
 impl<DB: Driver> Lent<DB> {
     /// On which nothing is open.
     pub(in crate::db) fn new(loan: Loan<DB>, home: Arc<Home<DB>>) -> Self {
-        Self { loan: Some(loan), home, state: State::Clean }
+        let (state, scope) = (State::Clean, Scope::Transaction);
+        Self { loan: Some(loan), home, state, scope, is_cold: false }
+    }
+
+    /// The same of one that may have gone away since it was used.
+    pub(in crate::db) fn cold(mut self) -> Self {
+        self.is_cold = true;
+        self
+    }
+
+    /// Whether it may have gone away since it was used, and nothing was asked of it since.
+    pub(in crate::db) fn is_cold(&self) -> bool {
+        self.is_cold
+    }
+
+    /// For statements that are no transaction together.
+    pub(in crate::db) fn without_transaction(mut self) -> Self {
+        self.scope = Scope::Statement;
+        self
     }
 
     /// Whether the connection is known to be gone, so that what was asked last was not done if it
     /// was the first thing asked.
     pub(in crate::db) fn is_gone(&self) -> bool {
         self.state == State::Gone
+    }
+
+    /// Whether what is asked of it is part of a transaction.
+    pub(in crate::db) fn is_transaction(&self) -> bool {
+        self.scope == Scope::Transaction
     }
 
     /// The connection, and how long its answer may take. Whoever asks something of it hands the
@@ -83,7 +118,11 @@ impl<DB: Driver> Lent<DB> {
     ) -> Result<T> {
         match answer {
             Ok(Ok(value)) => {
-                self.state = State::Open;
+                self.is_cold = false;
+                self.state = match self.scope {
+                    Scope::Transaction => State::Open,
+                    Scope::Statement => State::Clean,
+                };
                 Ok(value)
             }
             Ok(Err(error)) => {
@@ -107,9 +146,12 @@ impl<DB: Driver> Lent<DB> {
         }
     }
 
-    /// Runs a statement that gives nothing.
+    /// Runs a statement that gives nothing. The first word to a connection that nobody has looked at for a
+    /// while has to be answered as soon as a ping.
     pub(in crate::db) async fn say(&mut self, sql: &'static str) -> Result<()> {
+        let is_cold = self.is_cold;
         let (limit, conn) = self.ask()?;
+        let limit = if is_cold { limit.min(PING) } else { limit };
         let answer = tokio::time::timeout(limit, DB::say(conn, sql)).await;
         self.answered(answer)
     }
@@ -117,6 +159,9 @@ impl<DB: Driver> Lent<DB> {
     /// Makes the transaction durable. When the connection is lost, whether it is stays open:
     /// PostgreSQL may say that it goes down after it has committed.
     pub(in crate::db) async fn commit(mut self) -> Result<()> {
+        if self.scope == Scope::Statement {
+            return Ok(());
+        }
         failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
         match self.say("COMMIT").await {
             Ok(()) => {}
@@ -167,6 +212,9 @@ impl<DB: Driver> Lent<DB> {
         if self.state == State::Failed {
             self.state = State::Open;
         }
+        if self.scope == Scope::Statement {
+            return Ok(());
+        }
         self.say("ROLLBACK").await?;
         self.state = State::Clean;
         Ok(())
@@ -176,6 +224,11 @@ impl<DB: Driver> Lent<DB> {
     /// unknown.
     pub(in crate::db) fn raw(&mut self) -> Result<&mut DB::Connection> {
         self.ask().map(|(_, conn)| conn)
+    }
+
+    /// Closes it, whatever is open on it.
+    pub(in crate::db) fn give_up(mut self) {
+        self.state = State::Gone;
     }
 
     /// Says that nothing is open on it.
@@ -190,6 +243,7 @@ impl<DB: Driver> Drop for Lent<DB> {
         let home = Arc::clone(&self.home);
         match self.state {
             State::Clean => loan.give_back(&home),
+            State::Open | State::Failed if self.scope == Scope::Statement => loan.give_back(&home),
             State::Open | State::Failed => loan.undo(home),
             State::Asked | State::Gone if home.plan.end == End::Memory => loan.undo(home),
             // The server ends the session, and with it the transaction, when it sees that the

@@ -13,6 +13,7 @@ use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::lease::Uptime;
+use crate::domain::params::BatchValues;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::acquire_batches::Serving;
@@ -110,6 +111,17 @@ pub(super) struct Body {
     pub(super) job_type: &'static str,
 }
 
+/// How far a batch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchStanding {
+    /// Its number, group and what else it was opened with.
+    pub values: BatchValues,
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// How many of them have ended.
+    pub ended: u64,
+}
+
 fn admin_of(
     (db, clock): (&Db, &Clock),
     node: &Node,
@@ -152,6 +164,7 @@ impl QueueDispatcher {
             handlers: Arc::new(handlers),
             pulse: heart.pulse(),
             life: heart.watch(),
+            heart: heart.clone(),
             watchers: Arc::default(),
             sessions: Arc::new(Sessions::new(max_parallel)),
             log_flush: Duration::from_millis(options.log_flush_ms),
@@ -203,6 +216,17 @@ impl QueueDispatcher {
     /// Results of the batches that have ended.
     pub fn results(&self) -> &BTreeMap<BatchId, BatchStatus> {
         &self.results
+    }
+
+    /// How far an open batch of this process is, by what memory holds.
+    pub fn standing(&self, id: BatchId) -> Option<BatchStanding> {
+        let active = self.active.get(&id)?;
+        let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
+        Some(BatchStanding {
+            values: active.batch.values.clone(),
+            jobs: count(active.rows.len()),
+            ended: count(active.rows.iter().filter(|row| row.status.is_final()).count()),
+        })
     }
 
     /// Whether no batch is open, and none is going to be.

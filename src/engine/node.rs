@@ -44,7 +44,8 @@ impl Node {
         let mut tx = db.begin().await?;
         // Not from `asked_at`: before it there is a connection to make.
         let asked = clock.uptime();
-        let measured = clock.measure(asked, tx.server_time().await?.into());
+        let (server_time, named) = node::time_and_installation(&mut tx).await?;
+        let measured = clock.measure(asked, server_time);
         if let Some(measured) = measured {
             clock.follow(measured.base_ms);
             tell_skew(measured);
@@ -65,8 +66,10 @@ impl Node {
             max_parallel: options.max_parallel,
             address: mine.address.clone(),
         };
-        let installation =
-            store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?;
+        let installation = match named {
+            Some(name) => name,
+            None => store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?,
+        };
         let this = Self {
             id: NodeId(fresh.to_string()),
             host: host_name(),
@@ -77,8 +80,6 @@ impl Node {
             measured,
             installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
         };
-        node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
-        hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         this.register(&mut tx, now, this.lease_until).await?;
         tx.commit().await.context("register this node")?;
         Ok(this)
@@ -127,14 +128,16 @@ impl Node {
             pid: std::process::id().into(),
             lease_until: until,
         };
-        node::register(tx, &row, env!("CARGO_PKG_VERSION"), now).await?;
-        node::offer(tx, &self.id, &self.offer).await
+        node::register(tx, &row, &self.offer, env!("CARGO_PKG_VERSION"), now).await
     }
 
-    /// Ends the lease at once, so that nobody has to wait for it.
+    /// Ends the lease at once, so that nobody has to wait for it. What is older than a month is forgotten then
+    /// and not by who comes, because his first job waits.
     pub async fn leave(&self, db: &Db, now: Millis) -> Result<()> {
         let mut tx = db.begin().await?;
         node::renew(&mut tx, &self.id, now, now).await?;
+        node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+        hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         tx.commit().await?;
         Ok(())
     }

@@ -317,12 +317,11 @@ impl QueueDispatcher {
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let batch = batch::lock(&mut tx, id).await?;
+        let (batch, snapshot) = batch::lock_with_snapshot(&mut tx, id).await?;
         if batch.owner.as_ref() != Some(self.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
         }
-        let snapshot = batch::snapshot(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
         let mut members = Vec::new();

@@ -94,7 +94,10 @@ impl QueueDispatcher {
     }
 
     async fn turn_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
-        let mut rounds = Rounds::new(self.clock.now());
+        // What was read a moment ago is not looked at again before the first jobs start; only where other batches
+        // are waited for, which nobody has looked at.
+        let mut rounds = Rounds::after_read(self.clock.now());
+        self.look_soon = true;
         let mut lost = None;
         while !self.is_idle() {
             self.measure();
@@ -205,6 +208,11 @@ pub(super) struct Rounds {
 impl Rounds {
     pub(super) fn new(now: Millis) -> Self {
         Self { look_at: now, around_at: now, pause: Pause::default() }
+    }
+
+    /// For batches that were read just now.
+    fn after_read(now: Millis) -> Self {
+        Self { look_at: now.plus(LOOK_MS), ..Self::new(now) }
     }
 
     /// The database's clock may have been set back: no look waits longer than its pause.

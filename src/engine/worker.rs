@@ -22,7 +22,7 @@ use crate::engine::claim_check::{Asker, RowClaim};
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered;
 use crate::engine::earlier::last_checks;
-use crate::engine::heartbeat::{Life, fenced};
+use crate::engine::heartbeat::{Heart, Life, fenced};
 use crate::engine::large_values;
 use crate::engine::log_storage::LogStorage;
 use crate::engine::secret;
@@ -127,6 +127,8 @@ pub(super) struct Surroundings {
     pub(super) sessions: Arc<handler::sessions::Sessions>,
     /// How that lease stands.
     pub(super) life: watch::Receiver<Life>,
+    /// Who renews it.
+    pub(super) heart: Arc<Heart>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
     /// Where bodies ask whether their rows are still this process's.

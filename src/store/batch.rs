@@ -186,7 +186,7 @@ pub async fn find(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option
 pub async fn get(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
-    batch(&row.with_context(|| format!("batch {} is gone from job_batch", id.0))?)
+    batch(&row.with_context(|| is_gone(id))?)
 }
 
 pub(super) fn batch(row: &Row) -> Result<Batch> {
@@ -227,7 +227,7 @@ pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
     let row = tx
         .fetch_optional("SELECT snapshot FROM job_batch WHERE batch_id = ?", &[id.0.into()])
         .await?
-        .with_context(|| format!("batch {} is gone from job_batch", id.0))?;
+        .with_context(|| is_gone(id))?;
     unpacked(id, &row)
 }
 
@@ -280,9 +280,21 @@ pub struct BeingRemoved(pub BatchNo, pub GroupCode, pub Millis);
 /// older than the lock. One that is being removed is refused.
 pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     let lock = tx.dialect().for_update();
-    let sql = format!("SELECT batch_id FROM job_batch WHERE batch_id = ?{lock}");
-    tx.fetch_optional(&sql, &[id.0.into()]).await?;
-    whole(get(tx, id).await?)
+    let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
+    whole(batch(&row.with_context(|| is_gone(id))?)?)
+}
+
+/// The same, with the definition that the batch runs.
+pub async fn lock_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snapshot)> {
+    let lock = tx.dialect().for_update();
+    let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?{lock}");
+    let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
+    Ok((whole(batch(&row)?)?, unpacked(id, &row)?))
+}
+
+fn is_gone(id: BatchId) -> String {
+    format!("batch {} is gone from job_batch", id.0)
 }
 
 /// Locks the rows of batches to the end of the transaction, in the order of their keys, and gives what
@@ -291,12 +303,9 @@ pub async fn lock_all(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
     let (places, values) = keys(ids);
     let lock = tx.dialect().for_update();
     let sql = format!(
-        "SELECT batch_id FROM job_batch WHERE batch_id IN ({places}) ORDER BY batch_id{lock}"
+        "SELECT {COLUMNS} FROM job_batch WHERE batch_id IN ({places}) ORDER BY batch_id{lock}"
     );
-    tx.fetch_all(&sql, &values).await.context("lock batches")?;
-    let sql =
-        format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id IN ({places}) ORDER BY batch_id");
-    let rows = tx.fetch_all(&sql, &values).await.context("read batches")?;
+    let rows = tx.fetch_all(&sql, &values).await.context("lock batches")?;
     let mut all = rows.iter().map(batch).collect::<Result<Vec<Batch>>>()?;
     all.retain(|batch| batch.removing.is_none());
     Ok(all)

@@ -14,13 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every calendar.
 pub async fn all(tx: &mut Tx) -> Result<Calendars> {
+    let [days, calendars] = tx.fetch_sets(QUERIES).await.context("read the calendars")?;
+    from_rows(&days, &calendars)
+}
+
+/// Asks for all days and for all calendars.
+pub(super) const QUERIES: [&str; 2] = ["SELECT * FROM calendar_day", "SELECT * FROM calendar"];
+
+/// Every calendar, by the answers to `QUERIES`.
+pub(super) fn from_rows(day_rows: &[Row], calendar_rows: &[Row]) -> Result<Calendars> {
     let mut days: BTreeMap<CalendarCode, BTreeMap<NaiveDate, Day>> = BTreeMap::new();
-    for row in tx.fetch_all("SELECT * FROM calendar_day", &[]).await.context("read calendar_day")? {
-        let (code, date, day) = day(&row).context("read calendar_day")?;
+    for row in day_rows {
+        let (code, date, day) = day(row).context("read calendar_day")?;
         days.entry(code).or_default().insert(date, day);
     }
-    let rows = tx.fetch_all("SELECT * FROM calendar", &[]).await.context("read calendar")?;
-    let calendars = rows.iter().map(|row| {
+    let calendars = calendar_rows.iter().map(|row| {
         let mut made = head(row)?;
         made.days = days.remove(&made.code).unwrap_or_default();
         Ok(made)

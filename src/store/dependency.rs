@@ -14,17 +14,20 @@ const AT_ONCE: u32 = 32_768;
 /// All dependencies, in the order they were first written. So many rows at a time, because a row takes
 /// more memory than what is read from it and there may be a million. And each row as one text, because a
 /// driver has work with each column.
-pub(super) async fn read(tx: &mut Tx, jobs: &[JobDef]) -> Result<Vec<JobDependency>> {
+/// `first` are the rows that `FIRST_QUERY` gave.
+pub(super) async fn read(
+    tx: &mut Tx,
+    jobs: &[JobDef],
+    first: Vec<Row>,
+) -> Result<Vec<JobDependency>> {
     let known = Known {
         groups: jobs.iter().map(|j| (j.group.as_str(), &j.group)).collect(),
         codes: jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect(),
     };
-    let sql = "SELECT CONCAT(id, ' ', group_code, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
-               COALESCE(edge_condition, '')) AS edge FROM job_dependency WHERE id > ? ORDER BY id LIMIT ?";
-    let mut found = Vec::new();
-    let mut last = i64::MIN;
+    let sql = format!("{EDGES} WHERE id > ? ORDER BY id LIMIT ?");
+    let (mut found, mut last) = (Vec::new(), i64::MIN);
+    let mut rows = first;
     loop {
-        let rows = tx.fetch_all(sql, &[last.into(), AT_ONCE.into()]).await?;
         for row in &rows {
             let text = row.text("edge")?;
             let (id, dependency) =
@@ -35,7 +38,15 @@ pub(super) async fn read(tx: &mut Tx, jobs: &[JobDef]) -> Result<Vec<JobDependen
         if rows.len() < AT_ONCE as usize {
             return Ok(found);
         }
+        rows = tx.fetch_all(&sql, &[last.into(), AT_ONCE.into()]).await?;
     }
+}
+
+const EDGES: &str = "SELECT CONCAT(id, ' ', group_code, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
+                     COALESCE(edge_condition, '')) AS edge FROM job_dependency";
+/// Asks for the first rows.
+pub(super) fn first_query() -> String {
+    format!("{EDGES} ORDER BY id LIMIT {AT_ONCE}")
 }
 
 /// Names that are shared and not kept once more for each dependency.

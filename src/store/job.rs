@@ -45,18 +45,60 @@ const AT_ONCE: u32 = 4_096;
 
 /// Everything that is defined, in the order it was first written; schedules are `trigger`'s.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
-    let mut defs = without_dependencies(tx).await?;
-    defs.dependencies = dependency::read(tx, &defs.jobs).await.context("read job_dependency")?;
+    let (mut defs, first) = read(tx, &dependency::first_query()).await?;
+    let rest = dependency::read(tx, &defs.jobs, first);
+    defs.dependencies = rest.await.context("read job_dependency")?;
     Ok(defs)
 }
 
 /// The same but for what waits for what within a group, which may be a million rows.
 pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
-    let sources = tx.fetch_all("SELECT * FROM data_source ORDER BY source_id", &[]).await?;
-    let groups = tx.fetch_all("SELECT * FROM job_group ORDER BY group_id", &[]).await?;
-    let jobs = jobs(tx).await.context("read job_def")?;
-    let externals = tx.fetch_all("SELECT * FROM job_external_dependency ORDER BY id", &[]).await?;
-    Ok(Definition {
+    Ok(read(tx, "SELECT 1 AS none").await?.0)
+}
+
+const SOURCE_QUERY: &str = "SELECT * FROM data_source ORDER BY source_id";
+const GROUP_QUERY: &str = "SELECT * FROM job_group ORDER BY group_id";
+const EXTERNAL_QUERY: &str = "SELECT * FROM job_external_dependency ORDER BY id";
+
+/// All tables of definitions in one journey, with the first rows of `job_def`, and what `dependencies` asks for.
+async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)> {
+    let first_jobs = format!("SELECT * FROM job_def ORDER BY job_id LIMIT {AT_ONCE}");
+    let [owners, pools, hosts, declared, params] = shared::QUERIES;
+    let [days, calendars] = calendar::QUERIES;
+    let [
+        sources,
+        groups,
+        first_jobs,
+        externals,
+        owners,
+        pools,
+        hosts,
+        declared,
+        params,
+        days,
+        calendars,
+        stored,
+        first,
+    ] = tx
+        .fetch_sets([
+            SOURCE_QUERY,
+            GROUP_QUERY,
+            &first_jobs,
+            EXTERNAL_QUERY,
+            owners,
+            pools,
+            hosts,
+            declared,
+            params,
+            days,
+            calendars,
+            secret::LIST_QUERY,
+            dependencies,
+        ])
+        .await
+        .context("read the definitions")?;
+    let jobs = jobs(tx, &first_jobs).await.context("read job_def")?;
+    let defs = Definition {
         sources: sources.iter().map(source).collect::<Result<_>>().context("read data_source")?,
         groups: groups.iter().map(group).collect::<Result<_>>().context("read job_group")?,
         jobs,
@@ -66,33 +108,34 @@ pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
             .map(external)
             .collect::<Result<_>>()
             .context("read job_external_dependency")?,
-        shared: shared::read(tx).await?,
+        shared: shared::from_rows(&[owners, pools, hosts, declared, params])?,
         schedules: Vec::new(),
-        calendars: calendar::all(tx).await?,
-        stored_secrets: secret::read_access(tx).await?,
-    })
+        calendars: calendar::from_rows(&days, &calendars)?,
+        stored_secrets: secret::access_of(&stored)?,
+    };
+    Ok((defs, first))
 }
 
-async fn jobs(tx: &mut Tx) -> Result<Vec<JobDef>> {
+/// All jobs, of which the first rows are read.
+async fn jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
     let sql = "SELECT * FROM job_def WHERE job_id > ? ORDER BY job_id LIMIT ?";
-    let (mut found, mut last) = (Vec::new(), i64::MIN);
-    loop {
-        let rows = tx.fetch_all(sql, &[last.into(), AT_ONCE.into()]).await?;
+    let mut found = first.iter().map(job).collect::<Result<Vec<_>>>()?;
+    let (mut count, mut last) = (first.len(), first.last().map(|row| row.int("job_id")));
+    while let Some(id) = last.take().filter(|_| count == AT_ONCE as usize) {
+        let rows = tx.fetch_all(sql, &[id?.into(), AT_ONCE.into()]).await?;
         for row in &rows {
             found.push(job(row)?);
         }
-        match rows.last() {
-            Some(row) if rows.len() == AT_ONCE as usize => last = row.int("job_id")?,
-            _ => return Ok(found),
-        }
+        (count, last) = (rows.len(), rows.last().map(|row| row.int("job_id")));
     }
+    Ok(found)
 }
 
 /// Groups and owners: whose addresses hear of what.
 pub async fn audience(tx: &mut Tx) -> Result<(Vec<Group>, Vec<Owner>)> {
-    let groups = tx.fetch_all("SELECT * FROM job_group ORDER BY group_id", &[]).await?;
+    let [groups, owners] = tx.fetch_sets([GROUP_QUERY, shared::OWNER_QUERY]).await?;
     let groups = groups.iter().map(group).collect::<Result<_>>().context("read job_group")?;
-    Ok((groups, shared::owners(tx).await?))
+    Ok((groups, shared::owners(&owners)?))
 }
 
 fn json<T: serde::de::DeserializeOwned + Default>(text: Option<String>) -> Result<T> {

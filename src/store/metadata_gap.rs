@@ -11,8 +11,9 @@ const GAP: &str = "metadata_gap";
 
 /// What the database says of its own past.
 pub async fn read(tx: &mut Tx) -> Result<HistoryMark> {
-    let sql = "SELECT name, value FROM procession_meta WHERE name IN (?, ?)";
-    let rows = tx.fetch_all(sql, &[NEWEST.into(), GAP.into()]).await?;
+    let sql =
+        format!("SELECT name, value FROM procession_meta WHERE name IN ('{NEWEST}', '{GAP}')");
+    let rows = tx.fetch_all(&sql, &[]).await?;
     let mut mark = HistoryMark::default();
     for row in rows {
         let value = row.text("value")?;

@@ -20,11 +20,19 @@ pub struct Node {
     pub lease_until: Millis,
 }
 
-/// Announces a process.
-pub async fn register(tx: &mut Tx, node: &Node, version: &str, now: Millis) -> Result<()> {
+/// Announces a process, with what it offers.
+pub async fn register(
+    tx: &mut Tx,
+    node: &Node,
+    offer: &Offer,
+    version: &str,
+    now: Millis,
+) -> Result<()> {
+    let roles: Vec<&str> = offer.roles.iter().map(|role| role.as_str()).collect();
     tx.execute(
-        "INSERT INTO cluster_node (node_id, host, pid, version, started_at, heartbeat_at, lease_until) \
-         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO cluster_node (node_id, host, pid, version, started_at, heartbeat_at, lease_until, \
+         node_name, incarnation, roles, labels, max_parallel, address) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         &[
             node.node_id.0.as_str().into(),
             node.host.as_str().into(),
@@ -33,11 +41,26 @@ pub async fn register(tx: &mut Tx, node: &Node, version: &str, now: Millis) -> R
             now.to_utc().into(),
             now.to_utc().into(),
             node.lease_until.to_utc().into(),
+            offer.name.as_str().into(),
+            offer.incarnation.into(),
+            roles.join(",").into(),
+            serde_json::to_string(&offer.labels)?.into(),
+            offer.max_parallel.into(),
+            offer.address.as_deref().into(),
         ],
     )
     .await
     .context("register this node")?;
     Ok(())
+}
+
+/// The server's clock, and how this installation is called if it has been named.
+pub async fn time_and_installation(tx: &mut Tx) -> Result<(Millis, Option<String>)> {
+    let name = "SELECT value FROM procession_meta WHERE name = 'installation'";
+    let [time, name] = tx.fetch_sets([tx.dialect().clock_query(), name]).await?;
+    let time = time.first().context("the server told no time")?.time("t")?;
+    let name = name.first().map(|row| row.text("value")).transpose()?;
+    Ok((time.into(), name))
 }
 
 /// Renews a lease; `false` when the row is gone.
@@ -140,17 +163,23 @@ pub struct Member {
 /// Which life of a name begins now; and the living processes that have that name already and take
 /// work of others.
 pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<Node>)> {
-    let sql = "SELECT MAX(incarnation) AS last FROM cluster_node WHERE node_name = ?";
-    let row = tx.fetch_optional(sql, &[name.into()]).await?;
-    let last = row.map(|row| row.opt_int("last")).transpose()?.flatten().unwrap_or(0);
-    let namesakes = tx
+    // Of a name there may be thousands of rows: every `run` leaves one behind.
+    let rows = tx
         .fetch_all(
-            "SELECT node_id, host, pid, lease_until FROM cluster_node \
-             WHERE node_name = ? AND lease_until > ? AND roles <> '' ORDER BY started_at",
-            &[name.into(), now.to_utc().into()],
+            "SELECT node_id, host, pid, lease_until, incarnation, \
+             CASE WHEN lease_until > ? AND roles <> '' THEN 1 ELSE 0 END AS is_namesake \
+             FROM cluster_node WHERE node_name = ? AND (lease_until > ? OR incarnation = \
+             (SELECT MAX(n.incarnation) FROM cluster_node n WHERE n.node_name = ?)) ORDER BY started_at",
+            &[now.to_utc().into(), name.into(), now.to_utc().into(), name.into()],
         )
         .await?;
-    let namesakes = namesakes.iter().map(node).collect::<Result<_>>()?;
+    let (mut last, mut namesakes) = (0, Vec::new());
+    for row in &rows {
+        last = last.max(row.opt_int("incarnation")?.unwrap_or(0));
+        if row.flag("is_namesake")? {
+            namesakes.push(node(row)?);
+        }
+    }
     Ok((u32::try_from(last)?.saturating_add(1), namesakes))
 }
 
@@ -161,27 +190,6 @@ fn node(row: &Row) -> Result<Node> {
         pid: row.int("pid")?,
         lease_until: row.time("lease_until")?.into(),
     })
-}
-
-/// Writes what a process offers.
-pub async fn offer(tx: &mut Tx, id: &NodeId, offer: &Offer) -> Result<()> {
-    let roles: Vec<&str> = offer.roles.iter().map(|role| role.as_str()).collect();
-    tx.execute(
-        "UPDATE cluster_node SET node_name = ?, incarnation = ?, roles = ?, labels = ?, \
-         max_parallel = ?, address = ? WHERE node_id = ?",
-        &[
-            offer.name.as_str().into(),
-            offer.incarnation.into(),
-            roles.join(",").into(),
-            serde_json::to_string(&offer.labels)?.into(),
-            offer.max_parallel.into(),
-            offer.address.as_deref().into(),
-            id.0.as_str().into(),
-        ],
-    )
-    .await
-    .context("write what this node offers")?;
-    Ok(())
 }
 
 /// Writes what a process says of itself; `true` when it is to take nothing new.

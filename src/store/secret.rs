@@ -1,6 +1,6 @@
 //! `sealed_secret`: secrets sealed under the installation's key; nothing here can open one.
 
-use crate::db::Tx;
+use crate::db::{Row, Tx};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
@@ -84,10 +84,9 @@ pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>> {
     Ok(Some(SealedSecret { sealed: row.text("sealed")?, access: group_access::read(&row)? }))
 }
 
-/// Which groups may use which stored secret.
-pub async fn read_access(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
-    let stored = list(tx).await?;
-    Ok(stored.into_iter().map(|secret| (secret.name, secret.access)).collect())
+/// Which groups may use which stored secret, by the answer to `LIST_QUERY`.
+pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
+    rows.iter().map(|row| Ok((row.text("secret_name")?, group_access::read(row)?))).collect()
 }
 
 /// Which groups may use a secret that is stored now: what is said of it, else what holds already, so
@@ -109,11 +108,13 @@ pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
     Ok(tx.execute(sql, &[name.into()]).await.context("remove the secret")? > 0)
 }
 
+/// Asks for all stored secrets, as they may be shown.
+pub(super) const LIST_QUERY: &str = "SELECT secret_name, sealed_by, update_time, owner_group, allowed_groups FROM sealed_secret \
+     ORDER BY secret_name";
+
 /// All stored secrets, by name.
 pub async fn list(tx: &mut Tx) -> Result<Vec<Stored>> {
-    let sql = "SELECT secret_name, sealed_by, update_time, owner_group, allowed_groups FROM sealed_secret \
-               ORDER BY secret_name";
-    let rows = tx.fetch_all(sql, &[]).await.context("list the secrets")?;
+    let rows = tx.fetch_all(LIST_QUERY, &[]).await.context("list the secrets")?;
     rows.iter()
         .map(|row| {
             Ok(Stored {

@@ -1,13 +1,14 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
-use crate::db::Value;
+use crate::db::{Row, Value};
+use crate::domain::calendar::Calendars;
 use crate::domain::group_access::GroupAccess;
 use crate::domain::job::Shared;
 use crate::domain::pool::Pool;
 use crate::domain::shared_definitions::{Owner, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
-use crate::store::{Tx, secret};
+use crate::store::{Tx, calendar, secret};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,34 +23,74 @@ const SHARED: [(&str, &str); 5] = [
     ("global_param", "param_name"),
 ];
 
-/// What all groups share, in the order it was first written.
-pub(super) async fn read(tx: &mut Tx) -> Result<Shared> {
+/// Asks for owners.
+pub(super) const OWNER_QUERY: &str = "SELECT body FROM job_owner ORDER BY owner_id";
+/// Asks for the secrets that definitions declare.
+const SECRET_QUERY: &str = "SELECT body FROM secret_source ORDER BY secret_id";
+
+/// Asks for all that groups share, a query for each table.
+pub(super) const QUERIES: [&str; 5] = [
+    OWNER_QUERY,
+    "SELECT body FROM resource_pool ORDER BY pool_id",
+    "SELECT body FROM http_host ORDER BY host_id",
+    SECRET_QUERY,
+    "SELECT body FROM global_param ORDER BY param_id",
+];
+
+/// What all groups share, in the order it was first written, by the answers to `QUERIES`.
+pub(super) fn from_rows(
+    [owner_rows, pools, hosts, secrets, params]: &[Vec<Row>; 5],
+) -> Result<Shared> {
     Ok(Shared {
-        owners: owners(tx).await?,
-        pools: bodies(tx, SHARED[1]).await?,
-        hosts: bodies(tx, SHARED[2]).await?,
-        secrets: bodies(tx, SHARED[3]).await?,
-        params: bodies(tx, SHARED[4]).await?,
+        owners: owners(owner_rows)?,
+        pools: bodies(pools, "resource_pool")?,
+        hosts: bodies(hosts, "http_host")?,
+        secrets: bodies(secrets, "secret_source")?,
+        params: bodies(params, "global_param")?,
     })
 }
 
-/// The owners, in the order they were first written.
-pub(super) async fn owners(tx: &mut Tx) -> Result<Vec<Owner>> {
-    bodies(tx, SHARED[0]).await
+/// The owners, by the answer to `OWNER_QUERY`.
+pub(super) fn owners(rows: &[Row]) -> Result<Vec<Owner>> {
+    bodies(rows, "job_owner")
+}
+
+/// All that is the installation's and that no definition file says.
+#[derive(Debug)]
+pub struct Installation {
+    /// Its calendars.
+    pub calendars: Calendars,
+    /// Which groups may use which secret, declared or stored.
+    pub secrets: BTreeMap<String, GroupAccess>,
+}
+
+/// What no definition file says.
+pub async fn installation(tx: &mut Tx) -> Result<Installation> {
+    let [days, calendars] = calendar::QUERIES;
+    let queries = [days, calendars, SECRET_QUERY, secret::LIST_QUERY];
+    let [days, calendars, declared, stored] =
+        tx.fetch_sets(queries).await.context("read calendars and secrets")?;
+    Ok(Installation {
+        calendars: calendar::from_rows(&days, &calendars)?,
+        secrets: access(&declared, &stored)?,
+    })
 }
 
 /// Which groups may use which secret, declared or stored; a declared one goes before a stored one.
 pub async fn access_of_secrets(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
-    let declared: Vec<SecretSource> = bodies(tx, SHARED[3]).await?;
-    let mut access = secret::read_access(tx).await?;
+    let [declared, stored] =
+        tx.fetch_sets([SECRET_QUERY, secret::LIST_QUERY]).await.context("read secrets")?;
+    access(&declared, &stored)
+}
+
+fn access(declared: &[Row], stored: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
+    let declared: Vec<SecretSource> = bodies(declared, "secret_source")?;
+    let mut access = secret::access_of(stored)?;
     access.extend(declared.into_iter().map(|secret| (secret.name, secret.access)));
     Ok(access)
 }
 
-async fn bodies<T: DeserializeOwned>(tx: &mut Tx, (table, key): (&str, &str)) -> Result<Vec<T>> {
-    let id = key.replace("_name", "_id");
-    let sql = format!("SELECT body FROM {table} ORDER BY {id}");
-    let rows = tx.fetch_all(&sql, &[]).await?;
+fn bodies<T: DeserializeOwned>(rows: &[Row], table: &str) -> Result<Vec<T>> {
     let all = rows.iter().map(|row| Ok(serde_json::from_str(&row.text("body")?)?));
     all.collect::<Result<_>>().with_context(|| format!("read {table}"))
 }

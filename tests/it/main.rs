@@ -27,6 +27,7 @@ mod plan;
 mod preflight;
 mod probes;
 mod retention;
+mod round_trips;
 mod same_codes;
 mod schedule;
 mod slack_order;

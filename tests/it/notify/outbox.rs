@@ -397,10 +397,9 @@ async fn operators_hear_once_of_a_process_that_died(bench: Bench) {
     {
         let id = NodeId(format!("id-{name}"));
         let row = Node { node_id: id.clone(), host: "h".to_owned(), pid: 7, lease_until: now };
-        node::register(&mut tx, &row, "0.1.0", now).await.expect("register");
         let roles = roles.split(',').filter_map(procession::engine::Role::parse).collect();
         let offer = Offer { name: name.to_owned(), roles, ..Offer::default() };
-        node::offer(&mut tx, &id, &offer).await.expect("offer");
+        node::register(&mut tx, &row, &offer, "0.1.0", now).await.expect("register");
         if !stays {
             node::set_draining(&mut tx, &id, node::Stay::Leaves).await.expect("leave");
         }

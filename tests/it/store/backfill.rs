@@ -8,7 +8,7 @@ use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BackfillId, BatchId};
 use procession::domain::queue::QueueStatus;
 use procession::store::backfill::{self, NewBackfill};
-use procession::store::node::{self, Node};
+use procession::store::node::{self, Node, Offer};
 use procession::store::{self, Tx};
 use std::collections::BTreeMap;
 
@@ -165,7 +165,7 @@ pub(super) async fn the_batches_of_a_group_stand_with_who_has_them(place: Place)
     // Its process is not in cluster_node (any more).
     assert_eq!(standing[&no("202401")].holder, None);
     let mine = Node { node_id: me(), host: host.clone(), pid: 7, lease_until };
-    node::register(&mut tx, &mine, "v", T0).await.expect("register");
+    node::register(&mut tx, &mine, &Offer::default(), "v", T0).await.expect("register");
     let standing = backfill::standing(&mut tx, &group).await.expect("standing");
     let one = &standing[&no("202401")];
     assert_eq!(one.status, BatchStatus::Running);

@@ -196,7 +196,6 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
         (third(), vec![], later(15_000)),
     ] {
         let node = Node { node_id: id.clone(), host: "h".into(), pid: 7, lease_until: until };
-        node::register(&mut tx, &node, "0.1.0", T0).await.expect("register");
         let (incarnation, _) = node::lives_of(&mut tx, "账务-1", T0).await.expect("lives");
         let offer = Offer {
             name: "账务-1".into(),
@@ -206,7 +205,7 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
             max_parallel: 8,
             address: Some("http://h:1".into()),
         };
-        node::offer(&mut tx, &id, &offer).await.expect("offer");
+        node::register(&mut tx, &node, &offer, "0.1.0", T0).await.expect("register");
         all.push((node, offer));
     }
     tx.commit().await.expect("commit");

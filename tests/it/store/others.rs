@@ -3,7 +3,7 @@
 use super::{Place, T0, later, me, other};
 use procession::domain::id::NodeId;
 use procession::store;
-use procession::store::node::{self, Node};
+use procession::store::node::{self, Node, Offer};
 
 pub(super) async fn a_lease_is_renewed_and_found(place: Place) {
     let mine = Node {
@@ -15,7 +15,7 @@ pub(super) async fn a_lease_is_renewed_and_found(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     assert_eq!(node::find(&mut tx, &me()).await.expect("find"), None);
     assert!(!node::renew(&mut tx, &me(), T0, later(1)).await.expect("renew"));
-    node::register(&mut tx, &mine, "0.1.0", T0).await.expect("register");
+    node::register(&mut tx, &mine, &Offer::default(), "0.1.0", T0).await.expect("register");
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
     assert_eq!(node::find(&mut tx, &me()).await.expect("find"), Some(mine.clone()));
@@ -25,7 +25,9 @@ pub(super) async fn a_lease_is_renewed_and_found(place: Place) {
     assert!(node::renew(&mut tx, &me(), later(5_000), later(20_001)).await.expect("renew"));
     let renewed = Node { lease_until: later(20_001), ..mine.clone() };
     assert_eq!(node::find(&mut tx, &me()).await.expect("find"), Some(renewed));
-    let error = node::register(&mut tx, &mine, "0.1.0", T0).await.expect_err("one life, one row");
+    let error = node::register(&mut tx, &mine, &Offer::default(), "0.1.0", T0)
+        .await
+        .expect_err("one life, one row");
     assert!(store::is_taken(&error), "{error:#}");
 }
 
@@ -34,7 +36,7 @@ pub(super) async fn processes_of_long_ago_are_forgotten(place: Place) {
     for (id, until) in [("old", T0), ("edge", later(1_000)), ("new", later(2_000))] {
         let node_id = NodeId(id.to_owned());
         let node = Node { node_id, host: "h".to_owned(), pid: 1, lease_until: until };
-        node::register(&mut tx, &node, "v", T0).await.expect("register");
+        node::register(&mut tx, &node, &Offer::default(), "v", T0).await.expect("register");
     }
     node::forget(&mut tx, later(1_000)).await.expect("forget");
     let rows = tx.fetch_all("SELECT node_id FROM cluster_node ORDER BY node_id", &[]).await;

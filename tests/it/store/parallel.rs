@@ -158,7 +158,9 @@ pub(super) async fn writers_of_two_processes_take_turns(place: Place) {
         pid: 0,
         lease_until: T0,
     };
-    store::node::register(&mut tx, &node, "v", T0).await.expect("register");
+    store::node::register(&mut tx, &node, &store::node::Offer::default(), "v", T0)
+        .await
+        .expect("register");
     tx.commit().await.expect("commit");
     let elsewhere = place.open().await;
     let per_task = if place.dialect() == DialectName::Sqlite { 25 } else { 10 };

@@ -1,8 +1,8 @@
 //! A relay between a test and a server that can stop to pass bytes without closing anything, as a
 //! firewall that forgets a connection does.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -13,6 +13,21 @@ struct Line {
     cuts: AtomicU64,
     /// How often a client sent something after it had heard from the server, or first.
     round_trips: AtomicU64,
+    /// What is looked for in what clients send.
+    mark: Mutex<Vec<u8>>,
+    /// How many round trips there had been when it came first; nought while it has not.
+    trips_at_mark: AtomicU64,
+}
+
+impl Line {
+    fn look_for_mark(&self, sent: &[u8]) {
+        let mark = self.mark.lock().expect("no test breaks here");
+        if !mark.is_empty() && sent.windows(mark.len()).any(|part| part == &mark[..]) {
+            let trips = self.round_trips.load(Ordering::SeqCst);
+            let _first =
+                self.trips_at_mark.compare_exchange(0, trips, Ordering::SeqCst, Ordering::SeqCst);
+        }
+    }
 }
 
 pub(crate) struct Relay {
@@ -45,6 +60,16 @@ impl Relay {
     /// Round trips so far, over all connections.
     pub(crate) fn round_trips(&self) -> u64 {
         self.line.round_trips.load(Ordering::SeqCst)
+    }
+
+    /// Remembers how many round trips there had been when a client first sent `text`.
+    pub(crate) fn mark(&self, text: &str) {
+        *self.line.mark.lock().expect("no test breaks here") = text.as_bytes().to_vec();
+    }
+
+    /// How many there had been, the one of the text among them; `None` when nobody sent it.
+    pub(crate) fn trips_to_mark(&self) -> Option<u64> {
+        Some(self.line.trips_at_mark.load(Ordering::SeqCst)).filter(|trips| *trips > 0)
     }
 
     /// Nothing passes any more, and nothing is closed.
@@ -82,6 +107,9 @@ async fn connect(client: TcpStream, server: String, line: Arc<Line>) {
                 }
                 if !client_was_last.swap(is_client, Ordering::SeqCst) && is_client {
                     line.round_trips.fetch_add(1, Ordering::SeqCst);
+                }
+                if is_client {
+                    line.look_for_mark(&bytes[..count]);
                 }
                 if to.write_all(&bytes[..count]).await.is_err() {
                     break;

@@ -1,0 +1,164 @@
+//! What kind of server the metadata database is on, whether it keeps what it acknowledges, and how the
+//! schema stands: all that is looked at before it is trusted, in two journeys.
+
+use crate::db::migrate::{self, Schema};
+use crate::db::{Db, Dialect, Error, MysqlServer, Result, Row, Tx};
+
+/// What a look at the metadata database found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examination {
+    /// Settings under which acknowledged work may be lost, each as a sentence with its cure.
+    pub durability_warnings: Vec<String>,
+    /// How the schema stands to this binary.
+    pub schema: Schema,
+}
+
+/// A setting of a server that decides whether acknowledged work survives a crash.
+struct DurabilitySetting {
+    expression: &'static str,
+    wanted: &'static str,
+    cure: &'static str,
+}
+
+const fn setting(
+    expression: &'static str,
+    wanted: &'static str,
+    cure: &'static str,
+) -> DurabilitySetting {
+    DurabilitySetting { expression, wanted, cure }
+}
+
+const ON_MYSQL: &[DurabilitySetting] = &[
+    setting(
+        "@@innodb_flush_log_at_trx_commit",
+        "1",
+        "SET GLOBAL innodb_flush_log_at_trx_commit = 1",
+    ),
+    setting("IF(@@log_bin, @@sync_binlog, 1)", "1", "SET GLOBAL sync_binlog = 1"),
+];
+
+const ON_POSTGRES: &[DurabilitySetting] = &[
+    setting("current_setting('fsync')", "on", "fsync = on in postgresql.conf"),
+    setting(
+        "current_setting('full_page_writes')",
+        "on",
+        "full_page_writes = on in postgresql.conf",
+    ),
+    setting(
+        "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' ELSE 'on' END",
+        "on",
+        "ALTER SYSTEM SET synchronous_commit = on",
+    ),
+];
+
+fn durability_settings(dialect: Dialect) -> &'static [DurabilitySetting] {
+    match dialect {
+        Dialect::Sqlite => &[],
+        Dialect::Mysql => ON_MYSQL,
+        Dialect::Postgres => ON_POSTGRES,
+    }
+}
+
+const fn version_query(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "SELECT sqlite_version() AS v",
+        Dialect::Mysql | Dialect::Postgres => "SELECT version() AS v",
+    }
+}
+
+/// One row with a column for each setting.
+fn durability_query(dialect: Dialect) -> String {
+    let text = if dialect == Dialect::Mysql { "CHAR" } else { "TEXT" };
+    let columns = durability_settings(dialect).iter().enumerate();
+    let columns = columns.map(|(at, one)| format!(", CAST({} AS {text}) AS v{at}", one.expression));
+    format!("SELECT 1 AS asked{}", columns.collect::<String>())
+}
+
+impl Db {
+    /// Refuses a server that is too old, and looks at all else that has to be right.
+    pub async fn examine(&self) -> Result<Examination> {
+        let (dialect, mut tx) = (self.dialect(), self.read().await?);
+        let durability = durability_query(dialect);
+        let questions = [version_query(dialect), &durability, migrate::table_query(dialect)];
+        let [version, settings, table] = tx.fetch_sets(questions).await?;
+        check_version(dialect, &version)?;
+        let durability_warnings = warnings(dialect, &settings)?;
+        Ok(Examination {
+            durability_warnings,
+            schema: migrate::schema_behind(&mut tx, &table).await?,
+        })
+    }
+}
+
+impl Tx {
+    /// Refuses a server that is too old.
+    pub async fn check_version(&mut self) -> Result<String> {
+        let dialect = self.dialect();
+        check_version(dialect, &self.fetch_all(version_query(dialect), &[]).await?)
+    }
+
+    /// Settings of the server under which work it has acknowledged may be lost in a power cut or
+    /// crash, each as a sentence with its cure. An acknowledged SUCCESS that vanishes is a second
+    /// run.
+    pub async fn durability_warnings(&mut self) -> Result<Vec<String>> {
+        let dialect = self.dialect();
+        warnings(dialect, &self.fetch_all(&durability_query(dialect), &[]).await?)
+    }
+}
+
+fn check_version(dialect: Dialect, rows: &[Row]) -> Result<String> {
+    let version = rows.first().ok_or(Error::Missing("version()"))?.text("v")?;
+    let needed = match (dialect, MysqlServer::from_version(&version)) {
+        (Dialect::Sqlite, _) => return Ok(version),
+        (Dialect::Mysql, MysqlServer::MariaDb) => (10, 6, "MariaDB 10.6"),
+        (Dialect::Mysql, MysqlServer::Mysql) => (8, 0, "MySQL 8"),
+        (Dialect::Mysql, MysqlServer::OceanBase) => {
+            return Err(Error::Settings(format!(
+                "the server is {version}; Procession's tables can be on MySQL 8, MariaDB 10.6, \
+                 PostgreSQL 13, or later ones, or SQLite, and not on OceanBase"
+            )));
+        }
+        (Dialect::Postgres, _) => (13, 0, "PostgreSQL 13"),
+    };
+    if numbers(&version) < (needed.0, needed.1) {
+        return Err(Error::Settings(format!(
+            "the server is {version}; Procession needs {} or later",
+            needed.2
+        )));
+    }
+    Ok(version)
+}
+
+fn warnings(dialect: Dialect, rows: &[Row]) -> Result<Vec<String>> {
+    let row = rows.first().ok_or(Error::Missing("the settings"))?;
+    let mut warnings = Vec::new();
+    for (at, DurabilitySetting { expression, wanted, cure }) in
+        durability_settings(dialect).iter().enumerate()
+    {
+        let found = row.text(&format!("v{at}"))?;
+        if found != *wanted {
+            warnings.push(format!(
+                "the database may lose acknowledged work in a crash: {expression} is {found}, not \
+                 {wanted}; cure: {cure}"
+            ));
+        }
+    }
+    Ok(warnings)
+}
+
+fn numbers(version: &str) -> (u32, u32) {
+    let start = version.find(|c: char| c.is_ascii_digit()).unwrap_or(version.len());
+    let mut parts = version[start..].split(|c: char| !c.is_ascii_digit());
+    let mut next = || parts.next().and_then(|p| p.parse().ok()).unwrap_or(0);
+    (next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn versions_are_read_as_servers_write_them() {
+        assert_eq!(super::numbers("10.11.19-MariaDB-0+deb12u1"), (10, 11));
+        assert_eq!(super::numbers("PostgreSQL 15.18 (Debian)"), (15, 18));
+        assert_eq!(super::numbers("8.0.36"), (8, 0));
+    }
+}
