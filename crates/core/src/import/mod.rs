@@ -15,6 +15,8 @@ mod note;
 mod pg_timetable;
 mod report;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod unzip;
 mod xxl_job;
