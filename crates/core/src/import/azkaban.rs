@@ -6,6 +6,7 @@ mod flow1;
 mod flow2;
 mod job;
 mod properties;
+mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::trigger_rule::When;
@@ -35,6 +36,8 @@ pub(crate) struct Flow {
     name: String,
     config: Vec<(String, String)>,
     nodes: Vec<Node>,
+    /// Only Flow 2.0 has one.
+    trigger: Option<trigger::FlowTrigger>,
 }
 
 /// The flow that a node is made for.
@@ -85,7 +88,9 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         let Some(group) = groups.get(&flow.name) else { continue };
         job::of_group(flow, group, has, draft);
         let around = Around { group, flow, groups: &groups, files: has };
-        level(&flow.nodes, "", &[], &around, draft);
+        let waits = trigger::add_waits(flow, group, draft);
+        level(&flow.nodes, "", &waits, &around, draft);
+        trigger::add_schedule(flow, group, draft);
     }
     of_the_whole(&flows, draft);
 }
@@ -93,18 +98,29 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
 fn of_the_whole(flows: &[Flow], draft: &mut Draft) {
     let Some(first) = flows.first() else { return };
     let at = Origin::new(&first.at.file, 0);
-    draft.note(
-        Level::Look,
-        (&at, ""),
-        (
-            "Azkaban keeps schedules in its database, so none comes with a project",
-            "Azkaban 的调度保存在其数据库中,项目文件里没有",
-        ),
-        (
-            "add schedules: to the file, or procession schedule add",
-            "请在文件中添加 schedules:,或使用 procession schedule add",
-        ),
-    );
+    let unscheduled: Vec<&str> =
+        flows.iter().filter(|f| f.trigger.is_none()).map(|f| f.name.as_str()).collect();
+    if !unscheduled.is_empty() {
+        draft.note(
+            Level::Look,
+            (&at, ""),
+            (
+                format!(
+                    "no trigger in these files starts {}; schedules that were set in Azkaban's console are in its \
+                     database",
+                    unscheduled.join(", ")
+                ),
+                format!(
+                    "文件中没有触发器启动 {};在 Azkaban 页面设置的调度保存在其数据库中",
+                    unscheduled.join("、")
+                ),
+            ),
+            (
+                "add schedules: to the file, or procession schedule add",
+                "请在文件中添加 schedules:,或使用 procession schedule add",
+            ),
+        );
+    }
     draft.note(
         Level::Differs,
         (&at, ""),

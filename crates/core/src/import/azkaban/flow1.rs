@@ -112,5 +112,6 @@ fn flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> F
         config.retain(|(k, _)| k != key);
         config.push((key.clone(), value.clone()));
     }
-    Flow { at, name, config, nodes: nodes.into_iter().map(|(n, _)| n).collect() }
+    let nodes = nodes.into_iter().map(|(n, _)| n).collect();
+    Flow { at, name, config, nodes, trigger: None }
 }

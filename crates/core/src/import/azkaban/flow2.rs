@@ -1,10 +1,12 @@
 //! Flow 2.0: a YAML file for each flow.
 
+use super::trigger::read_trigger;
 use super::{Flow, Node};
 use crate::definition::Node as Tree;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
+use crate::import::note::Level;
 use crate::import::tree::{entries, get, items, origin, plain, tree, word};
 
 pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
@@ -18,7 +20,8 @@ pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
         draft.fault(&at, "this flow has no nodes", "add nodes: with name and type");
         return None;
     }
-    Some(Flow { at, name, config: config(&root), nodes })
+    let trigger = read_trigger(&root, draft);
+    Some(Flow { at, name, config: config(&root), nodes, trigger })
 }
 
 fn config(node: &Tree) -> Vec<(String, String)> {
@@ -46,6 +49,17 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
         }
         if kind == "flow" && inner.is_empty() && get(one, "config").is_none() {
             draft.fault(&at, format!("flow {name} has no nodes"), "add nodes:, or take it out");
+        }
+        if let Some(trigger) = get(one, "trigger") {
+            draft.note(
+                Level::LeftOut,
+                (&origin(trigger), name),
+                (
+                    "its trigger is left out: Azkaban starts a flow within a flow with the outer one",
+                    "其 trigger 未迁移:Azkaban 中内嵌流随外层流启动",
+                ),
+                ("", ""),
+            );
         }
         let parents = items(one, "dependsOn").iter();
         let parents = parents.filter_map(|p| Some((origin(p), plain(p)?.trim().to_owned())));

@@ -1,5 +1,6 @@
 //! What importers make of small files: nothing is carried over wrongly in silence.
 
+mod azkaban;
 mod pg_timetable;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
