@@ -5,7 +5,7 @@ use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
-use crate::import::{self, Asked, Given, Imported, Level, System};
+use crate::import::{self, Asked, CrontabUsers, Given, Imported, Level, System};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -22,7 +22,7 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Subcommand)]
 pub(super) enum ImportVerb {
     /// crontab files, of users or of the machine: a group and a schedule for each line
-    Crontab(FromFiles),
+    Crontab(FromCrontabs),
     /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x)
     Dolphinscheduler(FromFiles),
     /// Chains that pg_timetable reads (YAML)
@@ -41,6 +41,29 @@ pub(super) struct FromFiles {
     files: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) to: To,
+}
+
+/// Arguments of an import of crontabs.
+#[derive(Args)]
+pub(super) struct FromCrontabs {
+    /// Lines name the user they run as, as in /etc/crontab and /etc/cron.d
+    #[arg(long, conflicts_with = "user")]
+    system: bool,
+    /// Crontabs of users, whose lines name no user
+    #[arg(long)]
+    user: bool,
+    #[command(flatten)]
+    from: FromFiles,
+}
+
+impl FromCrontabs {
+    fn users(&self) -> Option<CrontabUsers> {
+        match (self.system, self.user) {
+            (true, _) => Some(CrontabUsers::Named),
+            (false, true) => Some(CrontabUsers::Own),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What every import is told.
@@ -65,8 +88,12 @@ fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
 }
 
 pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
+    let mut crontab_users = None;
     let (system, args) = match verb {
-        ImportVerb::Crontab(args) => (System::Crontab, args),
+        ImportVerb::Crontab(args) => {
+            crontab_users = args.users();
+            (System::Crontab, &args.from)
+        }
         ImportVerb::Dolphinscheduler(args) => (System::DolphinScheduler, args),
         ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
         ImportVerb::Azkaban(args) => (System::Azkaban, args),
@@ -77,7 +104,8 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> 
     for file in &args.files {
         read(file, &mut given)?;
     }
-    let made = import::import(system, &given, &args.to.asked()?, &app::job_kinds())?;
+    let asked = Asked { crontab_users, ..args.to.asked()? };
+    let made = import::import(system, &given, &asked, &app::job_kinds())?;
     let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), &args.to)
 }
@@ -88,7 +116,12 @@ impl To {
         if let Some(code) = &self.group {
             crate::domain::id::GroupCode::parse(code)?;
         }
-        Ok(Asked { group: self.group.clone(), zone: self.zone, now: Clock::system().now() })
+        Ok(Asked {
+            group: self.group.clone(),
+            zone: self.zone,
+            crontab_users: None,
+            now: Clock::system().now(),
+        })
     }
 
     /// That the folder can be written, before anything is read.

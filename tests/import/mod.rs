@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const NOW: Millis = Millis(1_789_948_800_000);
 
 fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), now: NOW }
+    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
 }
 
 fn folder() -> PathBuf {

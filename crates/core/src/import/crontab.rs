@@ -1,6 +1,7 @@
 //! crontab(5): a group, a job and a schedule for each line, because each line runs by itself.
 
 mod line;
+mod owner;
 
 use crate::domain::cron::Cron;
 use crate::domain::misfire::MisfirePolicy;
@@ -8,12 +9,13 @@ use crate::domain::overlap::Overlap;
 use crate::domain::recipient::Recipient;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::trigger::TriggerWords;
-use crate::import::Given;
 use crate::import::body::{quoted, text, title_of};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
-use line::{Entry, Line, Users, When, users};
+use crate::import::{CrontabUsers as Users, Given};
+use line::{Entry, Line, When};
+use owner::find_users;
 
 /// Reads crontabs.
 pub(crate) fn read(given: &[Given], draft: &mut Draft) {
@@ -52,7 +54,15 @@ impl Around {
 }
 
 fn crontab(path: &str, text: &str, draft: &mut Draft) {
-    let users = users(path, text);
+    let users = match find_users(path, text, draft.asked.crontab_users) {
+        Ok(users) => users,
+        Err(undecided) => {
+            let cure = "import again with --system (lines name users, as in /etc/crontab) or --user (a user's own \
+                        crontab)";
+            draft.fault(&Origin::new(path, undecided.line), undecided.what, cure);
+            return;
+        }
+    };
     let mut around = Around::default();
     let before = draft.defs.jobs.len();
     for (number, line) in (1..).zip(text.lines()) {

@@ -67,6 +67,15 @@ pub struct Given {
     pub bytes: Vec<u8>,
 }
 
+/// Whether the lines of a crontab name the user they run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrontabUsers {
+    /// As in `/etc/crontab` and `/etc/cron.d`.
+    Named,
+    /// A user's own crontab names none.
+    Own,
+}
+
 /// What the user wants of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -74,6 +83,8 @@ pub struct Asked {
     pub group: Option<String>,
     /// Zone of the times of day, where the source does not say one.
     pub zone: Option<Tz>,
+    /// Whether crontabs name users; none: their path or their lines say so.
+    pub crontab_users: Option<CrontabUsers>,
     /// The present time: schedules are checked against it.
     pub now: Millis,
 }

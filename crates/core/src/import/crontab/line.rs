@@ -1,13 +1,6 @@
 //! One line of a crontab.
 
-/// Whether lines name the user they run as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Users {
-    /// `/etc/crontab` and `/etc/cron.d`.
-    Named,
-    /// A user's own.
-    Own,
-}
+use crate::import::CrontabUsers as Users;
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,29 +54,6 @@ const NICKNAMES: [(&str, &str); 8] = [
 
 /// What is wrong, and what to do.
 type Fault = (String, &'static str);
-
-/// Whether the lines of a file name users: by where it lies, by the header that distributions write, or
-/// because the sixth word of each line is one that is hardly a command.
-pub(super) fn users(path: &str, text: &str) -> Users {
-    let path = path.replace('\\', "/");
-    let is_of_machine = path.ends_with("etc/crontab") || path.contains("etc/cron.d/");
-    let header = |l: &str| l.starts_with('#') && l.contains("dow") && l.contains("user");
-    if is_of_machine || text.lines().any(header) {
-        return Users::Named;
-    }
-    let lines = text.lines().filter_map(|l| match Line::read(l, Users::Named) {
-        Ok(Line::Entry(entry)) => Some(entry.user),
-        Ok(_) | Err(_) => None,
-    });
-    let named: Vec<bool> = lines.map(|user| user.is_some_and(|u| is_account(&u))).collect();
-    if !named.is_empty() && named.iter().all(|yes| *yes) { Users::Named } else { Users::Own }
-}
-
-fn is_account(word: &str) -> bool {
-    const KNOWN: &[&str] =
-        &["root", "nobody", "daemon", "www-data", "postgres", "mysql", "oracle", "nginx", "apache"];
-    KNOWN.contains(&word)
-}
 
 impl Line {
     pub(super) fn read(line: &str, users: Users) -> Result<Self, Fault> {
@@ -228,18 +198,6 @@ mod tests {
         assert_eq!(set("  MAILTO = \"a@b.example\" "), "MAILTO|a@b.example");
         assert_eq!(set("X='a b'"), "X|a b");
         assert!(set("0 1 * * * A=b cmd").contains("Entry"));
-    }
-
-    #[test]
-    fn a_file_of_the_machine_names_users() {
-        let own = "0 1 * * * backup /data\n";
-        assert_eq!(users("crontab", own), Users::Own);
-        assert_eq!(users("/etc/cron.d/etl", own), Users::Named);
-        assert_eq!(users("x", "0 1 * * * root /bin/a\n@daily root b\n"), Users::Named);
-        assert_eq!(
-            users("x", "# m h dom mon dow user command\n0 1 * * * etl /bin/a\n"),
-            Users::Named
-        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ const fn kind(name: &'static str, needs: &'static [BodyPart]) -> JobKind {
 }
 
 pub(super) fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), now: NOW }
+    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
 }
 
 pub(super) fn given(path: &str, text: &str) -> Given {
