@@ -59,7 +59,7 @@ pub(crate) enum Files {
 
 /// Reads projects.
 pub(crate) fn read(given: &[Given], draft: &mut Draft) {
-    let files = unpacked(given, draft);
+    let files = without_mac_metadata(unpacked(given, draft), draft);
     let is = |file: &Given, end: &str| file.path.to_ascii_lowercase().ends_with(end);
     let mut flows = Vec::new();
     for file in files.iter().filter(|f| is(f, ".flow")) {
@@ -148,6 +148,30 @@ fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
         }
     }
     files
+}
+
+/// What macOS adds to archives and folders is no part of a project.
+fn without_mac_metadata(files: Vec<Given>, draft: &mut Draft) -> Vec<Given> {
+    let (metadata, files): (Vec<Given>, Vec<Given>) =
+        files.into_iter().partition(|file| is_mac_metadata(&file.path));
+    if let Some(first) = metadata.first() {
+        let count = metadata.len();
+        draft.note(
+            Level::LeftOut,
+            (&Origin::new(&first.path, 0), ""),
+            (
+                format!("{count} entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"),
+                format!("未迁移 macOS 附加的 {count} 个条目:__MACOSX/、._*、.DS_Store"),
+            ),
+            ("", ""),
+        );
+    }
+    files
+}
+
+fn is_mac_metadata(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("._") || name == ".DS_Store" || path.split('/').any(|part| part == "__MACOSX")
 }
 
 /// A path below what was given: the archive, or the folder that all files have in common.

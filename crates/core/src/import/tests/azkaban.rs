@@ -1,7 +1,7 @@
 //! Azkaban: triggers of Flow 2.0.
 
 use super::{given, has_note, import_files, import_text, job, script};
-use crate::import::{Level, System};
+use crate::import::{Given, Level, System};
 
 const FLOW: &str = "\
 trigger:
@@ -64,4 +64,28 @@ fn a_wait_without_dependencies_and_an_inner_trigger_are_told() {
     assert!(has_note(&made, "x", "maxWaitMins limits"), "{:?}", made.notes);
     assert!(has_note(&made, "inner", "its trigger is left out"), "{:?}", made.notes);
     assert_eq!(made.count(Level::LeftOut), 2);
+}
+
+/// Made by the Finder: resource forks beside each file, which are no text.
+#[test]
+fn entries_that_macos_adds_are_left_out_and_counted_once() {
+    let mac = |path: &str| Given { path: path.to_owned(), bytes: vec![0, 5, 0x16, 7, 0xff] };
+    let files = [
+        given("p.zip/p/a.job", "type=command\ncommand=sh x.sh\n"),
+        given("p.zip/p/x.sh", "echo\n"),
+        mac("p.zip/p/.DS_Store"),
+        mac("p.zip/p/._x.sh"),
+        mac("p.zip/__MACOSX/p/._a.job"),
+    ];
+    let made = import_files(System::Azkaban, &files).expect("a project");
+    assert_eq!(made.definition.jobs.len(), 1);
+    let paths: Vec<&str> = made.files.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(paths, ["files/x.sh"]);
+    let notes: Vec<&str> = made
+        .notes
+        .iter()
+        .filter(|n| n.level == Level::LeftOut)
+        .map(|n| n.said.en.as_str())
+        .collect();
+    assert_eq!(notes, ["3 entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"]);
 }
