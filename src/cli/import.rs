@@ -5,7 +5,9 @@ use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
-use crate::import::{self, Asked, CrontabUsers, Given, Imported, Level, System};
+use crate::import::{
+    self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, ReadItem, System,
+};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -163,7 +165,7 @@ pub(super) fn deliver_more(
             "dependencies": defs.dependencies.len(), "on_other_groups": defs.externals.len(),
             "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
             "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
-            "notes": made.notes,
+            "counts": made.item_counts(), "not_as_it_was": not_as_it_was(made), "notes": made.notes,
         });
         for (key, value) in more.as_object().into_iter().flatten() {
             document[key] = value.clone();
@@ -177,6 +179,7 @@ pub(super) fn deliver_more(
     }
     out::lines(lines.iter().cloned());
     out::line(&import::summary(made, lang));
+    out::lines(made.item_counts().iter().map(|count| count.line(lang)));
     match folder {
         Some(folder) => {
             let file = folder.join(DEFINITION);
@@ -185,6 +188,11 @@ pub(super) fn deliver_more(
         None => out::line(lang.pick("dry run: nothing was written", "试运行:未写入任何文件")),
     }
     Ok(Ended::Well)
+}
+
+/// The items of which a note, or the counts, say more than that they are there.
+fn not_as_it_was(made: &Imported) -> Vec<&ReadItem> {
+    made.items.iter().filter(|item| item.outcome != ItemOutcome::Carried).collect()
 }
 
 /// Whole or not at all: the files are gathered in a folder beside, which then takes the place of the

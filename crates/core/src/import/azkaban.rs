@@ -13,6 +13,7 @@ use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
+use crate::import::tally::ItemKind;
 use crate::import::unzip::{is_zip, unzip};
 use std::collections::{BTreeSet, HashMap};
 
@@ -233,9 +234,11 @@ fn level(
         }
         let title = format!("{prefix}{}", node.name);
         if node.nodes.is_empty() {
+            draft.begin_item(ItemKind::Job, &node.at, &title);
             let rule = condition::read(node, nodes, &last, draft);
             let made = job::job(node, &title, rule, around, draft);
             waits.iter().for_each(|parent| draft.depends(&made, parent, When::Success));
+            draft.end_item();
             last.insert(node.name.clone(), vec![made]);
             continue;
         }

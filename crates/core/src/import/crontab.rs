@@ -13,6 +13,7 @@ use crate::import::body::{quoted, text, title_of};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
 use crate::import::{CrontabUsers as Users, Given};
 use line::{Entry, Line, When};
 use owner::find_users;
@@ -193,7 +194,16 @@ fn is_shell(value: &str) -> bool {
 fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, draft: &mut Draft) {
     let title = comment.unwrap_or_else(|| title_of(&split_input(&entry.command).0));
     let title = if title.is_empty() { format!("line {}", at.line) } else { title };
-    let Some(timing) = timing(at, &entry.when, &title, draft) else { return };
+    let schedule = draft.begin_item(ItemKind::Schedule, at, &title);
+    let timing = timing(at, &entry.when, &title, draft);
+    let job = draft.begin_item(ItemKind::Job, at, &title);
+    let Some(timing) = timing else {
+        // The note of its schedule says why.
+        draft.leave_item_out();
+        draft.end_item();
+        return;
+    };
+    draft.resume_item(schedule);
     let overlap = entry.overlaps().then_some(Overlap::Parallel);
     if let Some(random) = entry.random {
         draft.note(
@@ -208,6 +218,7 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
             ("", ""),
         );
     }
+    draft.resume_item(job);
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
     job.timeout_sec = draft.timeout(at, &title, 0);
@@ -227,8 +238,10 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
         overlap,
         ..TriggerWords::default()
     };
+    draft.resume_item(schedule);
     draft.schedule(at, words, Firing::On);
     draft.push(job);
+    draft.end_item();
 }
 
 /// When a line runs; none when nothing here fires so, which is said.

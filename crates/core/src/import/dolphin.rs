@@ -19,6 +19,7 @@ use crate::import::body::text;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
 use read::{Flow, Scheduled, Task};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
@@ -56,8 +57,12 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         let group = if is_only { draft.only_group(&flow.name) } else { draft.group(&flow.name) };
         codes.groups.insert(flow.key.clone(), group.clone());
         codes.groups.entry(flow.name.clone()).or_insert_with(|| group.clone());
-        let made: Vec<JobDef> =
-            flow.tasks.iter().map(|t| draft.job(&t.at, &group, &t.name, "NOOP")).collect();
+        let mut made: Vec<JobDef> = Vec::with_capacity(flow.tasks.len());
+        for task in &flow.tasks {
+            draft.begin_item(ItemKind::Job, &task.at, &task.name);
+            made.push(draft.job(&task.at, &group, &task.name, "NOOP"));
+        }
+        draft.end_item();
         for (task, job) in flow.tasks.iter().zip(&made) {
             let key = (flow.key.clone(), task.key.clone());
             if codes.jobs.insert(key, job.code.clone()).is_some() {
@@ -101,11 +106,15 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
         );
     }
     for (task, job) in flow.tasks.iter().zip(jobs) {
+        draft.resume_job(&job.code);
         job::fill(task, job, flow, codes, draft);
+        draft.end_item();
     }
     edges(flow, codes, draft);
     if let Some(schedule) = &flow.schedule {
+        draft.begin_item(ItemKind::Schedule, &schedule.at, &flow.name);
         scheduled(flow, schedule, &group, draft);
+        draft.end_item();
     }
 }
 

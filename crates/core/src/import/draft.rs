@@ -13,6 +13,7 @@ use crate::import::finish::Beside;
 use crate::import::name::Names;
 use crate::import::note::{Level, Note, Origin, Words};
 use crate::import::schedule::{Firing, Pending};
+use crate::import::tally::{ItemId, ItemKind, Tally};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub struct Draft {
     edges: HashSet<(JobCode, JobCode)>,
     parents: HashMap<JobCode, i32>,
     met: HashSet<(&'static str, String)>,
+    pub(super) tally: Tally,
+    item_of: HashMap<JobCode, ItemId>,
 }
 
 impl Draft {
@@ -62,6 +65,8 @@ impl Draft {
             edges: HashSet::new(),
             parents: HashMap::new(),
             met: HashSet::new(),
+            tally: Tally::default(),
+            item_of: HashMap::new(),
         }
     }
 
@@ -86,6 +91,41 @@ impl Draft {
         self.defs.jobs.is_empty() && self.notes.is_empty()
     }
 
+    /// Something was read that becomes a part of the definition, or does not: what is said and made next is
+    /// of it, and the report counts it.
+    pub(crate) fn begin_item(&mut self, kind: ItemKind, at: &Origin, title: &str) -> ItemId {
+        self.tally.begin(kind, at, title)
+    }
+
+    /// What is said and made next is of an item that was read before.
+    pub(crate) fn resume_item(&mut self, item: ItemId) {
+        self.tally.work_on(Some(item));
+    }
+
+    /// What is said and made next is of the item of this job.
+    pub(crate) fn resume_job(&mut self, code: &JobCode) {
+        self.tally.work_on(self.item_of.get(code).copied());
+    }
+
+    /// What is said next is of no item: it holds for a file, a group or all of it.
+    pub(crate) fn end_item(&mut self) {
+        self.tally.work_on(None);
+    }
+
+    /// The item that was begun last is there, though not as a part of the definition.
+    pub(crate) fn carry_item(&mut self) {
+        if let Some(item) = self.tally.current() {
+            self.tally.carry(item);
+        }
+    }
+
+    /// The item that was begun last is not carried over; a note says why.
+    pub(crate) fn leave_item_out(&mut self) {
+        if let Some(item) = self.tally.current() {
+            self.tally.leave_out(item);
+        }
+    }
+
     /// Something that is not, or not quite, as it was.
     pub fn note(
         &mut self,
@@ -94,6 +134,9 @@ impl Draft {
         said: impl Into<Words>,
         cure: impl Into<Words>,
     ) {
+        if let Some(item) = self.tally.current() {
+            self.tally.add_note(item);
+        }
         self.notes.push(Note {
             level,
             origin: origin.clone(),
@@ -136,6 +179,9 @@ impl Draft {
     pub fn job(&mut self, at: &Origin, group: &GroupCode, title: &str, job_type: &str) -> JobDef {
         let code = JobCode::parse(&self.jobs.name(title)).expect("names are made to fit");
         let job_type = JobType::parse(job_type).expect("importers know the job types");
+        let item = self.tally.current_of(ItemKind::Job);
+        let item = item.unwrap_or_else(|| self.tally.begin(ItemKind::Job, at, title));
+        self.item_of.insert(code.clone(), item);
         self.origins.insert(code.clone(), at.clone());
         self.groups_of.insert(code.clone(), group.clone());
         let name = title_or(title, code.as_str());
@@ -144,6 +190,9 @@ impl Draft {
 
     /// A job is complete.
     pub fn push(&mut self, job: JobDef) {
+        if let Some(item) = self.item_of.get(&job.code) {
+            self.tally.carry(*item);
+        }
         self.defs.jobs.push(job);
     }
 
@@ -194,7 +243,11 @@ impl Draft {
             format!("write its url in the file, or set {env}; the password goes into password_env"),
             format!("请在文件中填写 url,或设置环境变量 {env};密码用 password_env 指定"),
         );
+        // It is about the source, and not about the first job that names it.
+        let item = self.tally.current();
+        self.tally.work_on(None);
         self.note(Level::Look, (at, name.as_str()), said, cure);
+        self.tally.work_on(item);
         self.source_of.insert(title.to_owned(), name.clone());
         name
     }
@@ -220,7 +273,14 @@ impl Draft {
     pub fn schedule(&mut self, at: &Origin, mut words: TriggerWords, firing: Firing) {
         words.name = words.name.map(|name| title_or(&name, &words.code));
         words.code = self.schedules.name(&words.code);
-        self.pending.push(Pending { origin: at.clone(), words, firing });
+        let item = self.tally.current_of(ItemKind::Schedule);
+        let item = item.unwrap_or_else(|| {
+            let before = self.tally.current();
+            let item = self.tally.begin(ItemKind::Schedule, at, &words.code);
+            self.tally.work_on(before);
+            item
+        });
+        self.pending.push(Pending { item, origin: at.clone(), words, firing });
     }
 
     /// A file that stands beside the definition; its path leads nowhere else, whatever an archive says.

@@ -2,7 +2,8 @@
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
 //! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
 //! Story order: note (what is said), name (titles become codes), draft (what is gathered), schedule (when it
-//! fires, under which numbers), finish (sound, and as text), report (for people); then one file per system.
+//! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
+//! report (for people); then one file per system.
 
 mod azkaban;
 mod body;
@@ -15,6 +16,7 @@ mod note;
 mod pg_timetable;
 mod report;
 mod schedule;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -27,6 +29,7 @@ pub use name::Names;
 pub use note::{Level, Note, Origin, Words};
 pub use report::{line, markdown, summary};
 pub use schedule::Firing;
+pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;

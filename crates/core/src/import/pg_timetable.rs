@@ -18,6 +18,7 @@ use crate::import::body::text;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, items, number, origin, tree, word};
 
 /// Seconds of a day.
@@ -88,6 +89,7 @@ fn chain(chain: &Node, draft: &mut Draft) {
         }
         before = Some((code, on_error));
     }
+    draft.end_item();
     if sql > 1 {
         draft.note(
             Level::Differs,
@@ -101,6 +103,7 @@ fn chain(chain: &Node, draft: &mut Draft) {
     }
     keys(chain, &at, name, draft);
     schedule(chain, &at, name, &group, draft);
+    draft.end_item();
 }
 
 /// What a chain may say that has no counterpart.
@@ -161,6 +164,7 @@ fn schedule(
     group: &crate::domain::id::GroupCode,
     draft: &mut Draft,
 ) {
+    draft.begin_item(ItemKind::Schedule, at, name);
     let firing = if is_yes(chain, "live") == Some(true) { Firing::On } else { Firing::Off };
     let text = word(chain, "schedule").unwrap_or("* * * * *").trim().to_owned();
     let timing = match timing(&text) {

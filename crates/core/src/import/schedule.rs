@@ -7,6 +7,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::trigger_check::{self, Around, Grade};
 use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::tally::ItemId;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub enum Firing {
 /// A schedule that was gathered.
 #[derive(Clone, Debug)]
 pub struct Pending {
+    pub(crate) item: ItemId,
     pub origin: Origin,
     pub words: TriggerWords,
     pub firing: Firing,
@@ -36,7 +38,7 @@ pub(crate) fn settled(
     defs: &Definition,
     now: Millis,
 ) -> (Option<TriggerDef>, Vec<Note>) {
-    let Pending { origin, words, firing } = pending;
+    let Pending { origin, words, firing, .. } = pending;
     let about = words.code.clone();
     let note = |level, said: Words, cure: Words| Note {
         level,

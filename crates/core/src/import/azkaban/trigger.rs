@@ -13,6 +13,7 @@ use crate::import::body::stand_in;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin, Words};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
 use crate::import::tree::{entries, get, items, number, origin, plain, word};
 
 /// Longest wait of a trigger in Azkaban: 10 days.
@@ -96,10 +97,12 @@ pub(super) fn add_waits(flow: &Flow, group: &GroupCode, draft: &mut Draft) -> Ve
             ),
         );
         let title = format!("wait_for_{}", wait.name);
+        draft.begin_item(ItemKind::Job, &wait.at, &title);
         let mut job = stand_in(draft, &wait.at, group, &title, &why);
         job.timeout_sec = draft.timeout(&wait.at, &title, seconds);
         codes.push(job.code.clone());
         draft.push(job);
+        draft.end_item();
     }
     if trigger.dependencies.is_empty() && trigger.max_wait_min.is_some() {
         draft.note(
@@ -118,6 +121,7 @@ pub(super) fn add_waits(flow: &Flow, group: &GroupCode, draft: &mut Draft) -> Ve
 /// The schedule of a flow that has a trigger.
 pub(super) fn add_schedule(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
     let Some(trigger) = &flow.trigger else { return };
+    draft.begin_item(ItemKind::Schedule, &trigger.at, &flow.name);
     if draft.asked.zone.is_none() {
         draft.note(
             Level::Look,
@@ -143,4 +147,5 @@ pub(super) fn add_schedule(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
         ..TriggerWords::default()
     };
     draft.schedule(&trigger.at, words, Firing::On);
+    draft.end_item();
 }

@@ -8,6 +8,7 @@ use crate::domain::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin, Words};
+use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
 use url::Url;
 
@@ -38,6 +39,7 @@ pub(super) fn task(
         let tail = if short.is_empty() { place.to_string() } else { format!("{place}_{short}") };
         format!("{chain}_{tail}")
     });
+    draft.begin_item(ItemKind::Job, &at, &title);
     let mut job = match kind.as_str() {
         "SQL" => sql(task, &at, group, (&title, command), draft),
         "PROGRAM" => program(task, &at, group, (&title, command), draft),
@@ -56,6 +58,15 @@ pub(super) fn task(
     }
     if is_yes(task, "live") == Some(false) {
         job.is_active = false;
+        draft.note(
+            Level::Differs,
+            (&at, &title),
+            (
+                "live: false: it is not active here, and the chain goes past it, as there",
+                "live: false:此处为未启用,链跳过它,与原系统一致",
+            ),
+            ("", ""),
+        );
     }
     let on_error =
         if is_yes(task, "ignore_error") == Some(true) { OnError::GoOn } else { OnError::Stop };

@@ -80,7 +80,7 @@ fn entries_that_macos_adds_are_left_out_and_counted_once() {
     let made = import_files(System::Azkaban, &files).expect("a project");
     assert_eq!(made.definition.jobs.len(), 1);
     let paths: Vec<&str> = made.files.iter().map(|f| f.path.as_str()).collect();
-    assert_eq!(paths, ["files/x.sh"]);
+    assert_eq!(paths, ["files/p/x.sh"]);
     let notes: Vec<&str> = made
         .notes
         .iter()

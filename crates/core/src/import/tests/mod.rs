@@ -1,6 +1,7 @@
 //! What importers make of small files: nothing is carried over wrongly in silence.
 
 mod azkaban;
+mod counts;
 mod pg_timetable;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
