@@ -14,7 +14,7 @@ use crate::import::name::Names;
 use crate::import::note::{Level, Note, Origin, Words};
 use crate::import::schedule::{Firing, Pending};
 use crate::import::tally::{ItemId, ItemKind, Tally};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Longest a body may run here; what may run longer elsewhere is cut to it, with a note.
@@ -43,6 +43,8 @@ pub struct Draft {
     met: HashSet<(&'static str, String)>,
     pub(super) tally: Tally,
     item_of: HashMap<JobCode, ItemId>,
+    /// By file, the keys that describe rows of the other system.
+    record_keys: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Draft {
@@ -67,6 +69,7 @@ impl Draft {
             met: HashSet::new(),
             tally: Tally::default(),
             item_of: HashMap::new(),
+            record_keys: BTreeMap::new(),
         }
     }
 
@@ -123,6 +126,27 @@ impl Draft {
     pub(crate) fn leave_item_out(&mut self) {
         if let Some(item) = self.tally.current() {
             self.tally.leave_out(item);
+        }
+    }
+
+    /// A key that describes a row of the other system, and nothing that runs.
+    pub(crate) fn note_record_key(&mut self, file: &str, key: &str) {
+        self.record_keys.entry(file.to_owned()).or_default().insert(key.to_owned());
+    }
+
+    /// One note of all such keys of a file.
+    pub(crate) fn tell_record_keys(&mut self) {
+        self.end_item();
+        for (file, keys) in std::mem::take(&mut self.record_keys) {
+            let keys: Vec<String> = keys.into_iter().collect();
+            let said = (
+                format!(
+                    "left out, for they describe rows of that system and nothing that runs: {}",
+                    keys.join(", ")
+                ),
+                format!("以下键只描述原系统的记录,与运行无关,未迁移:{}", keys.join("、")),
+            );
+            self.note(Level::LeftOut, (&Origin::new(file, 0), ""), said, ("", ""));
         }
     }
 

@@ -7,10 +7,32 @@ use crate::domain::source::DialectName;
 use crate::domain::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, read, told};
 use crate::import::note::{Level, Origin, Words};
 use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
 use url::Url;
+
+/// Keys of a task of each kind.
+pub(in crate::import) const TASK_KEYS: &[KnownKey] = &[
+    read("name"),
+    read("kind"),
+    read("command"),
+    read("parameters"),
+    read("ignore_error"),
+    read("timeout"),
+    read("live"),
+];
+pub(in crate::import) const SQL_KEYS: &[KnownKey] =
+    &[read("run_as"), read("connect_string"), read("autonomous")];
+const NO_SQL: Hint =
+    hint("it means something for SQL alone, there, too", "仅对 SQL 有意义,原系统亦然");
+pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
+    told("run_as", &[], NO_SQL),
+    // It may hold a password, so it is not shown.
+    read("connect_string"),
+    told("autonomous", &["false"], NO_SQL),
+];
 
 /// What the chain does when the task fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +72,12 @@ pub(super) fn task(
             return None;
         }
     };
+    let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
+    check_keys(task, &[TASK_KEYS, of_kind], &title, draft);
+    if kind != "SQL" && get(task, "connect_string").is_some() {
+        let note = KeyNote { at: &at, about: &title, key: "connect_string", value: None };
+        draft.note_key(note, NO_SQL);
+    }
     let limit = number(task, "timeout", draft).unwrap_or(0).max(0);
     let title = job.code.to_string();
     // Milliseconds there; a builtin sleep has its own.
@@ -408,7 +436,7 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
     let Some(text) = word(task, "connect_string").map(str::trim).filter(|t| !t.is_empty()) else {
         return draft.source(at, OWN, DialectName::Postgres);
     };
-    let Some((title, url)) = address(text) else {
+    let Some(Address { title, url, others }) = address(text) else {
         draft.note(
             Level::Look,
             (at, OWN),
@@ -420,6 +448,13 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
         );
         return draft.source(at, OWN, DialectName::Postgres);
     };
+    for key in others {
+        let note =
+            KeyNote { at, about: OWN, key: &format!("{key} of connect_string"), value: None };
+        let to_url =
+            hint("add it to the url of the source if it is needed", "需要时请写入数据源的 url");
+        draft.note_key(note, to_url);
+    }
     let is_new = draft.defs.sources.iter().all(|s| s.url != url);
     let name = draft.source_at(&title, &url);
     if is_new {
@@ -439,13 +474,22 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
     name
 }
 
-/// Title and URL without a password, of `postgres://…` or `host=… dbname=…`.
-fn address(text: &str) -> Option<(String, String)> {
+/// Where a connect_string leads.
+struct Address {
+    title: String,
+    /// Without a password.
+    url: String,
+    /// What else it says, by key.
+    others: Vec<String>,
+}
+
+/// Reads `postgres://…` or `host=… dbname=…`.
+fn address(text: &str) -> Option<Address> {
     let part = |found: &str, default: &str| {
         let found = found.trim_matches('\'');
         if found.is_empty() { default.to_owned() } else { found.to_owned() }
     };
-    let (host, port, user, base) = if text.contains("://") {
+    let (host, port, user, base, others) = if text.contains("://") {
         let url = Url::parse(text).ok()?;
         let base = url.path().trim_start_matches('/').to_owned();
         (
@@ -453,22 +497,26 @@ fn address(text: &str) -> Option<(String, String)> {
             url.port().unwrap_or(5432).to_string(),
             part(url.username(), "postgres"),
             part(&base, "postgres"),
+            url.query_pairs().map(|(key, _)| key.into_owned()).collect(),
         )
     } else {
+        const KNOWN: [&str; 5] = ["host", "port", "user", "dbname", "password"];
         let pairs: Vec<(&str, &str)> =
             text.split_whitespace().map(|w| w.split_once('=')).collect::<Option<_>>()?;
         let of = |key: &str| pairs.iter().find(|(k, _)| *k == key).map_or("", |(_, v)| *v);
+        let others = pairs.iter().map(|(key, _)| *key).filter(|key| !KNOWN.contains(key));
         (
             part(of("host"), "localhost"),
             part(of("port"), "5432"),
             part(of("user"), "postgres"),
             part(of("dbname"), "postgres"),
+            others.map(str::to_owned).collect(),
         )
     };
     let mut url = Url::parse(&format!("postgres://{host}:{port}/")).ok()?;
     url.set_path(&base);
     url.set_username(&user).ok()?;
-    Some((format!("{base}@{host}"), url.to_string()))
+    Some(Address { title: format!("{base}@{host}"), url: url.to_string(), others })
 }
 
 #[cfg(test)]
@@ -482,10 +530,12 @@ mod tests {
             ("postgresql://etl:geheim@db1/gl?sslmode=require", "postgres://etl@db1:5432/gl"),
             ("dbname='gl'", "postgres://postgres@localhost:5432/gl"),
         ] {
-            let found = address(text).map(|(_, url)| url);
+            let found = address(text).map(|address| address.url);
             assert_eq!(found.as_deref(), Some(url), "{text}");
         }
-        assert_eq!(address("service"), None);
-        assert_eq!(address("postgres://"), None);
+        assert!(address("service").is_none());
+        assert!(address("postgres://").is_none());
+        let others = address("postgres://db1/gl?sslmode=require").map(|address| address.others);
+        assert_eq!(others, Some(vec!["sslmode".to_owned()]));
     }
 }

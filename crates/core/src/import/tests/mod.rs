@@ -2,6 +2,7 @@
 
 mod azkaban;
 mod counts;
+mod keys;
 mod pg_timetable;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};

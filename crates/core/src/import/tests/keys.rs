@@ -1,0 +1,67 @@
+//! Each key of each format is heard: it changes the definition, or what is told of it. Keys that nobody knows are
+//! told of, too.
+
+mod pg_timetable;
+
+use super::{given, import_files};
+use crate::import::System;
+use crate::import::keys::KnownKey;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A key and a value that says something.
+type Sample<'a> = (&'a str, &'a str);
+
+/// A map within a file, for which every key is tried.
+struct KeyCase<'a> {
+    system: System,
+    path: &'a str,
+    /// The tables that know its keys.
+    tables: &'a [&'a [KnownKey]],
+    /// The file around a map.
+    around: &'a dyn Fn(&str) -> String,
+    /// What stands in the map in any case.
+    base: &'a [Sample<'a>],
+    /// A value for each key, other than that of `base`.
+    samples: &'a [Sample<'a>],
+}
+
+impl KeyCase<'_> {
+    fn text(&self, more: Option<&Sample<'_>>) -> String {
+        let mut map: BTreeMap<&str, &str> = self.base.iter().copied().collect();
+        map.extend(more.copied());
+        let pairs: Vec<String> =
+            map.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
+        (self.around)(&format!("{{{}}}", pairs.join(", ")))
+    }
+
+    /// The definition and what is told of it, without places: a longer text moves those.
+    fn heard(&self, more: Option<&Sample<'_>>) -> String {
+        let text = self.text(more);
+        match import_files(self.system, &[given(self.path, &text)]) {
+            Ok(made) => {
+                let notes: Vec<String> = made
+                    .notes
+                    .iter()
+                    .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.said.en, n.cure.en))
+                    .collect();
+                format!("{}\n{}\n{:?}", made.text, notes.join("\n"), made.files)
+            }
+            Err(error) => format!("refused: {error}"),
+        }
+    }
+
+    fn assert_each_key_is_heard(&self) {
+        let known: BTreeSet<&str> =
+            self.tables.iter().flat_map(|table| table.iter()).map(|known| known.name).collect();
+        let tried: BTreeSet<&str> = self.samples.iter().map(|(key, _)| *key).collect();
+        assert_eq!(known, tried, "each known key has a sample, and no other");
+        let before = self.heard(None);
+        assert!(!before.starts_with("refused"), "{before}\n{}", self.text(None));
+        for sample in self.samples {
+            let (key, value) = sample;
+            assert_ne!(self.heard(Some(sample)), before, "{key}: {value} is ignored");
+        }
+        let unknown = self.heard(Some(&("zz_unknown", "1")));
+        assert!(unknown.contains("zz_unknown"), "an unknown key is ignored\n{unknown}");
+    }
+}
