@@ -2,11 +2,12 @@
 //! folder or single files.
 
 mod condition;
+pub(super) mod config;
 mod flow1;
-mod flow2;
+pub(super) mod flow2;
 mod job;
 mod properties;
-mod trigger;
+pub(super) mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::trigger_rule::When;
@@ -28,6 +29,8 @@ pub(crate) struct Node {
     parents: Vec<(Origin, String)>,
     condition: Option<(Origin, String)>,
     nodes: Vec<Node>,
+    /// Of Flow 1.0: whether Azkaban reads the mails of the flow from this job.
+    is_last: bool,
 }
 
 /// A flow, with what it says for all its nodes.
@@ -76,7 +79,12 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         draft.fault(&at, "there is no .job and no .flow with nodes in it", "give a project's zip");
         return;
     }
-    let others: Vec<&Given> = others.into_iter().filter(|f| !is(f, ".project")).collect();
+    let (projects, others): (Vec<&Given>, Vec<&Given>) =
+        others.into_iter().partition(|f| is(f, ".project"));
+    for file in projects {
+        // It says of which version the flows are, and their files tell that.
+        draft.note_record_key(&file.path, "azkaban-flow-version");
+    }
     for file in &others {
         draft.beside(&format!("files/{}", inside(&file.path, given)), file.bytes.clone());
     }
@@ -88,9 +96,11 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     for flow in &flows {
         let Some(group) = groups.get(&flow.name) else { continue };
         job::of_group(flow, group, has, draft);
+        config::check_flow(flow, draft);
         let around = Around { group, flow, groups: &groups, files: has };
         let waits = trigger::add_waits(flow, group, draft);
-        level(&flow.nodes, "", &waits, &around, draft);
+        let inside = Inside { prefix: "", above: &waits, rule: None };
+        level(&flow.nodes, &inside, &around, draft);
         trigger::add_schedule(flow, group, draft);
     }
     of_the_whole(&flows, draft);
@@ -189,12 +199,20 @@ fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
     path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/')
 }
 
+/// The flow within a flow whose nodes are made.
+struct Inside<'a> {
+    prefix: &'a str,
+    /// The jobs that its first nodes wait for.
+    above: &'a [JobCode],
+    /// The condition of the flow, which is that of its first nodes.
+    rule: Option<condition::Rule>,
+}
+
 /// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each
 /// node by its name: of a flow, those of its last jobs.
 fn level(
     nodes: &[Node],
-    prefix: &str,
-    above: &[JobCode],
+    inside: &Inside<'_>,
     around: &Around<'_>,
     draft: &mut Draft,
 ) -> HashMap<String, Vec<JobCode>> {
@@ -230,19 +248,24 @@ fn level(
         let own = node.parents.iter().filter_map(|(_, p)| last.get(p)).flatten();
         let mut waits: Vec<JobCode> = own.cloned().collect();
         if node.parents.is_empty() {
-            waits.extend_from_slice(above);
+            waits.extend_from_slice(inside.above);
         }
-        let title = format!("{prefix}{}", node.name);
+        let title = format!("{}{}", inside.prefix, node.name);
+        let outer = inside.rule.clone().filter(|_| node.parents.is_empty());
         if node.nodes.is_empty() {
             draft.begin_item(ItemKind::Job, &node.at, &title);
-            let rule = condition::read(node, nodes, &last, draft);
+            let rule = outer.unwrap_or_else(|| condition::read(node, nodes, &last, draft));
+            config::check_node(node, around, draft);
             let made = job::job(node, &title, rule, around, draft);
             waits.iter().for_each(|parent| draft.depends(&made, parent, When::Success));
             draft.end_item();
             last.insert(node.name.clone(), vec![made]);
             continue;
         }
-        let inner = level(&node.nodes, &format!("{title}."), &waits, around, draft);
+        let own = node.condition.as_ref().map(|_| condition::read(node, nodes, &last, draft));
+        let prefix = format!("{title}.");
+        let within = Inside { prefix: &prefix, above: &waits, rule: outer.or(own) };
+        let inner = level(&node.nodes, &within, around, draft);
         let waited: BTreeSet<&str> =
             node.nodes.iter().flat_map(|n| n.parents.iter().map(|(_, p)| p.as_str())).collect();
         let ends = node.nodes.iter().filter(|n| !waited.contains(n.name.as_str()));

@@ -15,7 +15,7 @@ use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
 use crate::import::tally::ItemKind;
 use crate::import::{CrontabUsers as Users, Given};
-use line::{Entry, Line, When};
+use line::{Entry, Extra, Line, When};
 use owner::find_users;
 
 /// Reads crontabs.
@@ -165,6 +165,18 @@ fn setting(at: &Origin, name: &str, value: &str, draft: &mut Draft) {
             ),
             ("", ""),
         ),
+        "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => draft.note(
+            Level::LeftOut,
+            (at, name),
+            (
+                format!("{name}={value} is left out: it is about mails with the output of a line"),
+                format!("{name}={value} 未迁移:它只影响含输出的邮件"),
+            ),
+            (
+                "[notify.email] of procession.toml says how mails are sent",
+                "邮件的发送方式见 procession.toml 的 [notify.email]",
+            ),
+        ),
         "MAILTO" => {
             for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
                 if Recipient::of(word).is_err() {
@@ -219,6 +231,9 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
         );
     }
     draft.resume_item(job);
+    for extra in &entry.extras {
+        tell_extra(at, &title, extra, draft);
+    }
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
     job.timeout_sec = draft.timeout(at, &title, 0);
@@ -242,6 +257,35 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
     draft.schedule(at, words, Firing::On);
     draft.push(job);
     draft.end_item();
+}
+
+/// What only some crons know.
+fn tell_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
+    let said = match extra {
+        Extra::Group(group) => (
+            format!(
+                "{group} behind its user is left out: scripts run as the user of procession serve"
+            ),
+            format!("用户后的 {group} 未迁移:脚本以 procession serve 的用户运行"),
+        ),
+        Extra::Unlogged => (
+            "the minus before its minutes is left out: each run is on record here".to_owned(),
+            "分钟前的减号未迁移:此处每次运行都有记录".to_owned(),
+        ),
+        Extra::Flags(flags) => (
+            format!(
+                "{flags} before its command is left out: it is a flag of BSD's cron for mails, logs or overlaps"
+            ),
+            format!("命令前的 {flags} 未迁移:它是 BSD cron 关于邮件、日志或重叠运行的选项"),
+        ),
+    };
+    let cure = match extra {
+        Extra::Flags(flags) if flags.contains('s') => {
+            ("overlap: skip on its schedule is what -s does", "调度的 overlap: skip 相当于 -s")
+        }
+        Extra::Flags(_) | Extra::Group(_) | Extra::Unlogged => ("", ""),
+    };
+    draft.note(Level::LeftOut, (at, title), said, cure);
 }
 
 /// When a line runs; none when nothing here fires so, which is said.

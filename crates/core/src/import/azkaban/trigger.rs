@@ -11,10 +11,18 @@ use crate::domain::schedule::TimingWords;
 use crate::domain::trigger::TriggerWords;
 use crate::import::body::stand_in;
 use crate::import::draft::Draft;
+use crate::import::keys::{KnownKey, check_keys, read};
 use crate::import::note::{Level, Origin, Words};
 use crate::import::schedule::Firing;
 use crate::import::tally::ItemKind;
 use crate::import::tree::{entries, get, items, number, origin, plain, word};
+
+/// Keys of a trigger, its schedule and its dependencies.
+pub(in crate::import) const TRIGGER_KEYS: &[KnownKey] =
+    &[read("maxWaitMins"), read("schedule"), read("triggerDependencies")];
+pub(in crate::import) const SCHEDULE_KEYS: &[KnownKey] = &[read("type"), read("value")];
+pub(in crate::import) const DEPENDENCY_KEYS: &[KnownKey] =
+    &[read("name"), read("type"), read("params")];
 
 /// Longest wait of a trigger in Azkaban: 10 days.
 const LONGEST_WAIT_MIN: i64 = 10 * 24 * 60;
@@ -40,8 +48,12 @@ struct TriggerDependency {
 /// Reads `trigger:` of a flow; what Azkaban refuses is a fault.
 pub(super) fn read_trigger(flow: &Tree, draft: &mut Draft) -> Option<FlowTrigger> {
     let trigger = get(flow, "trigger")?;
+    check_keys(trigger, &[TRIGGER_KEYS], "trigger", draft);
     let at = origin(trigger);
     let schedule = get(trigger, "schedule");
+    if let Some(schedule) = schedule {
+        check_keys(schedule, &[SCHEDULE_KEYS], "trigger", draft);
+    }
     let kind = schedule.and_then(|s| word(s, "type")).unwrap_or_default().trim();
     let cron = schedule.and_then(|s| word(s, "value")).unwrap_or_default().trim().to_owned();
     if kind != "cron" || cron.is_empty() {
@@ -70,6 +82,7 @@ fn read_dependency(one: &Tree, draft: &mut Draft) -> Option<TriggerDependency> {
         draft.fault(&at, "this dependency of a trigger has no name or no type", "add both");
         return None;
     }
+    check_keys(one, &[DEPENDENCY_KEYS], &name, draft);
     let params = get(one, "params").map(|params| {
         let all = entries(params);
         all.map(|(key, value)| format!("{key}={}", plain(value).unwrap_or("…"))).collect()

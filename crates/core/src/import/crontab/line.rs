@@ -21,6 +21,19 @@ pub(super) struct Entry {
     pub(super) command: String,
     /// A field that cron chooses at random, as written.
     pub(super) random: Option<String>,
+    /// What else the line says that is not carried over, as written.
+    pub(super) extras: Vec<Extra>,
+}
+
+/// Something that only some crons know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Extra {
+    /// FreeBSD: the group or login class behind the user.
+    Group(String),
+    /// cronie: a minus before the minutes keeps the line out of cron's log.
+    Unlogged,
+    /// BSD: `-n`, `-q`, `-s` before the command.
+    Flags(String),
 }
 
 impl Entry {
@@ -99,20 +112,38 @@ fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
     let mut rest = line;
     let (when, random) =
         if line.starts_with('@') { nickname(&mut rest)? } else { fields(&mut rest)? };
+    let mut extras = Vec::new();
+    if line.starts_with('-') {
+        extras.push(Extra::Unlogged);
+    }
     let user = match users {
         Users::Own => None,
         Users::Named => {
-            let user = word(&mut rest).unwrap_or_default().to_owned();
-            // FreeBSD: user:group, user/class.
-            user.split([':', '/']).next().map(str::to_owned).filter(|u| !u.is_empty())
+            let user = word(&mut rest).unwrap_or_default();
+            let name = user.split([':', '/']).next().unwrap_or_default();
+            if name.len() < user.len() {
+                extras.push(Extra::Group(user[name.len()..].to_owned()));
+            }
+            Some(name.to_owned()).filter(|u| !u.is_empty())
         }
     };
+    while let Some(flags) = flags(rest) {
+        extras.push(Extra::Flags(flags.to_owned()));
+        word(&mut rest);
+    }
     let command = rest.trim_start().to_owned();
     if command.trim().is_empty() {
         let cure = "write minute hour day month weekday command, or take the line out";
         return Err(("this line has no command".to_owned(), cure));
     }
-    Ok(Entry { when, user, command, random })
+    Ok(Entry { when, user, command, random, extras })
+}
+
+/// The flags of BSD's cron that a command begins with; no program is called so.
+fn flags(rest: &str) -> Option<&str> {
+    let first = rest.split_whitespace().next()?;
+    let letters = first.strip_prefix('-')?;
+    (!letters.is_empty() && letters.chars().all(|c| "nqs".contains(c))).then_some(first)
 }
 
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {

@@ -1,11 +1,13 @@
 //! Each key of each format is heard: it changes the definition, or what is told of it. Keys that nobody knows are
 //! told of, too.
 
+mod azkaban;
+mod crontab;
 mod pg_timetable;
 
 use super::{given, import_files};
-use crate::import::System;
 use crate::import::keys::KnownKey;
+use crate::import::{Given, System};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A key and a value that says something.
@@ -34,20 +36,8 @@ impl KeyCase<'_> {
         (self.around)(&format!("{{{}}}", pairs.join(", ")))
     }
 
-    /// The definition and what is told of it, without places: a longer text moves those.
     fn heard(&self, more: Option<&Sample<'_>>) -> String {
-        let text = self.text(more);
-        match import_files(self.system, &[given(self.path, &text)]) {
-            Ok(made) => {
-                let notes: Vec<String> = made
-                    .notes
-                    .iter()
-                    .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.said.en, n.cure.en))
-                    .collect();
-                format!("{}\n{}\n{:?}", made.text, notes.join("\n"), made.files)
-            }
-            Err(error) => format!("refused: {error}"),
-        }
+        heard(self.system, &[given(self.path, &self.text(more))])
     }
 
     fn assert_each_key_is_heard(&self) {
@@ -63,5 +53,20 @@ impl KeyCase<'_> {
         }
         let unknown = self.heard(Some(&("zz_unknown", "1")));
         assert!(unknown.contains("zz_unknown"), "an unknown key is ignored\n{unknown}");
+    }
+}
+
+/// The definition and what is told of it, without places: a longer text moves those.
+fn heard(system: System, files: &[Given]) -> String {
+    match import_files(system, files) {
+        Ok(made) => {
+            let notes: Vec<String> = made
+                .notes
+                .iter()
+                .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.said.en, n.cure.en))
+                .collect();
+            format!("{}\n{}\n{:?}", made.text, notes.join("\n"), made.files)
+        }
+        Err(error) => format!("refused: {error}"),
     }
 }
