@@ -1,7 +1,9 @@
 //! Apache DolphinScheduler: a workflow is a group, its tasks are jobs.
 
 mod call;
+mod delay;
 mod job;
+pub(super) mod keys;
 mod read;
 mod sql;
 mod value;
@@ -9,7 +11,7 @@ mod wait;
 
 use crate::domain::cron::Cron;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{JobDef, ParamDecl};
+use crate::domain::job::{JobDef, OnFailure, ParamDecl};
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::trigger::TriggerWords;
@@ -17,9 +19,11 @@ use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
 use crate::import::tally::ItemKind;
+use crate::import::tree::word;
 use read::{Flow, Scheduled, Task};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
@@ -85,9 +89,14 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
     let params = params(flow, draft);
     if let Some(made) = draft.group_mut(&group) {
         made.params = params;
+        made.on_failure = match flow.schedule.as_ref().map(|s| s.failure.as_str()) {
+            Some("END") => OnFailure::Stop,
+            Some(_) | None => OnFailure::GoOn,
+        };
         let limit = flow.timeout_min.clamp(0, LONGEST_MIN);
         made.batch_timeout_sec = u32::try_from(limit * 60).ok().filter(|s| *s > 0);
     }
+    tell_cut_timeout(flow, group.as_str(), draft);
     let workers: Vec<&str> = flow.tasks.iter().map(|t| t.worker.as_str()).collect();
     if let Some(worker) = workers.iter().find(|w| !w.is_empty() && **w != "default") {
         draft.note(
@@ -111,11 +120,30 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
         draft.end_item();
     }
     edges(flow, codes, draft);
+    delay::add_waits(flow, &group, codes, draft);
     if let Some(schedule) = &flow.schedule {
         draft.begin_item(ItemKind::Schedule, &schedule.at, &flow.name);
         scheduled(flow, schedule, &group, draft);
         draft.end_item();
     }
+}
+
+fn tell_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
+    if flow.timeout_min <= LONGEST_MIN {
+        return;
+    }
+    draft.note(
+        Level::Differs,
+        (&flow.at, group),
+        (
+            format!(
+                "its time-out of {} min is cut to 30 days, the longest there is",
+                flow.timeout_min
+            ),
+            format!("超时 {} 分钟超过上限,改为 30 天", flow.timeout_min),
+        ),
+        ("", ""),
+    );
 }
 
 fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
@@ -181,6 +209,8 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
 
 fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
     let at = &schedule.at;
+    check_keys(&schedule.source.node, &[schedule.source.keys], &flow.name, draft);
+    tell_of_schedule(flow, schedule, draft);
     if let Err(error) = Cron::parse(&schedule.cron) {
         let what = format!("workflow {}: {error}", flow.name);
         draft.fault(at, what, "mend its schedule there and export it anew");
@@ -206,7 +236,18 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
         "SERIAL_WAIT" => Overlap::Queue,
         "SERIAL_DISCARD" => Overlap::Skip,
         "SERIAL_PRIORITY" => Overlap::Replace,
-        _ => Overlap::Parallel,
+        "" | "PARALLEL" => Overlap::Parallel,
+        other => {
+            let note = KeyNote { at, about: &flow.name, key: "executionType", value: Some(other) };
+            draft.note_key(
+                note,
+                hint(
+                    "it is none that is known: overlap: parallel",
+                    "无法识别,改为 overlap: parallel",
+                ),
+            );
+            Overlap::Parallel
+        }
     };
     let words = TriggerWords {
         code: flow.name.clone(),
@@ -223,6 +264,38 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
         ..TriggerWords::default()
     };
     draft.schedule(at, words, if schedule.is_on { Firing::On } else { Firing::Off });
+}
+
+/// What a schedule says that is carried over in another way, or cannot be read.
+fn tell_of_schedule(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
+    let at = &schedule.at;
+    if schedule.failure == "END" {
+        draft.note(
+            Level::Differs,
+            (at, &flow.name),
+            (
+                "failureStrategy END: on_failure of the group starts nothing new after a failure, whatever started \
+                 the batch; what runs already goes on to its end",
+                "failureStrategy END:作业组的 on_failure 在失败后不再启动新作业(不论批次由谁启动),已运行的作业运行到结束",
+            ),
+            ("", ""),
+        );
+    }
+    let node = &schedule.source.node;
+    for (key, found) in [
+        (["startTime", "scheduleStartTime"], &schedule.start),
+        (["endTime", "scheduleEndTime"], &schedule.end),
+    ] {
+        let text = key.iter().find_map(|key| word(node, key)).filter(|t| !t.trim().is_empty());
+        if let (Some(text), None) = (text, found) {
+            let note = KeyNote { at, about: &flow.name, key: key[0], value: Some(text) };
+            let form = hint(
+                "write it as 2024-01-31T00:00:00 into the schedule",
+                "请按 2024-01-31T00:00:00 的形式写入调度",
+            );
+            draft.note_key(note, form);
+        }
+    }
 }
 
 /// Where something of a task stands.

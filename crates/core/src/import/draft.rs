@@ -233,6 +233,21 @@ impl Draft {
         self.defs.dependencies.push(edge);
     }
 
+    /// What `job` waited for so far, `other` waits for in its place.
+    pub(crate) fn hand_parents_on(&mut self, job: &JobCode, other: &JobCode) {
+        for edge in self.defs.dependencies.iter_mut().filter(|edge| edge.job_code == *job) {
+            self.edges.remove(&(job.clone(), edge.depends_on.clone()));
+            self.edges.insert((other.clone(), edge.depends_on.clone()));
+            edge.job_code = other.clone();
+        }
+        if let Some(order) = self.parents.remove(job) {
+            self.parents.insert(other.clone(), order);
+        }
+        for external in self.defs.externals.iter_mut().filter(|e| e.job_code == *job) {
+            external.job_code = other.clone();
+        }
+    }
+
     /// A job waits for other batches.
     pub fn waits(&mut self, external: ExternalDependency) {
         self.defs.externals.push(external);

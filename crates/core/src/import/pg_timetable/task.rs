@@ -72,12 +72,7 @@ pub(super) fn task(
             return None;
         }
     };
-    let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
-    check_keys(task, &[TASK_KEYS, of_kind], &title, draft);
-    if kind != "SQL" && get(task, "connect_string").is_some() {
-        let note = KeyNote { at: &at, about: &title, key: "connect_string", value: None };
-        draft.note_key(note, NO_SQL);
-    }
+    check_task_keys(task, &kind, &title, draft);
     let limit = number(task, "timeout", draft).unwrap_or(0).max(0);
     let title = job.code.to_string();
     // Milliseconds there; a builtin sleep has its own.
@@ -111,6 +106,17 @@ pub(super) fn task(
     let (code, is_sql) = (job.code.clone(), job.sql.is_some());
     draft.push(job);
     Some((code, on_error, is_sql))
+}
+
+/// Keys that mean nothing for the kind of a task, or nothing at all.
+fn check_task_keys(task: &Node, kind: &str, title: &str, draft: &mut Draft) {
+    let at = origin(task);
+    let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
+    check_keys(task, &[TASK_KEYS, of_kind], title, draft);
+    if kind != "SQL" && get(task, "connect_string").is_some() {
+        let note = KeyNote { at: &at, about: title, key: "connect_string", value: None };
+        draft.note_key(note, NO_SQL);
+    }
 }
 
 fn sql(

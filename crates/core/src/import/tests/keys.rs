@@ -3,6 +3,7 @@
 
 mod azkaban;
 mod crontab;
+mod dolphin;
 mod pg_timetable;
 
 use super::{given, import_files};
@@ -25,11 +26,17 @@ struct KeyCase<'a> {
     base: &'a [Sample<'a>],
     /// A value for each key, other than that of `base`.
     samples: &'a [Sample<'a>],
+    /// Another name of a key, and the key of `base` that is taken out when it is tried.
+    aliases: &'a [(&'a str, &'a str)],
 }
 
 impl KeyCase<'_> {
     fn text(&self, more: Option<&Sample<'_>>) -> String {
         let mut map: BTreeMap<&str, &str> = self.base.iter().copied().collect();
+        let alias = self.aliases.iter().find(|(alias, _)| more.is_some_and(|m| m.0 == *alias));
+        if let Some((_, key)) = alias {
+            map.remove(key);
+        }
         map.extend(more.copied());
         let pairs: Vec<String> =
             map.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();

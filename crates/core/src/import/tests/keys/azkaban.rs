@@ -15,6 +15,7 @@ fn keys_of_a_flow_and_of_its_nodes() {
     let case = KeyCase {
         system: System::Azkaban,
         path: "x.flow",
+        aliases: &[],
         tables: &[FLOW_KEYS],
         around: &str::to_owned,
         base: &[("nodes", NODES)],
@@ -57,6 +58,7 @@ fn keys_of_a_trigger() {
     let case = KeyCase {
         system: System::Azkaban,
         path: "x.flow",
+        aliases: &[],
         tables: &[TRIGGER_KEYS],
         around: &|map| format!("{{trigger: {map}, nodes: {NODES}}}"),
         base: &[("schedule", "{type: cron, value: '0 0 2 ? * *'}")],

@@ -12,6 +12,7 @@ fn keys_of_a_file_and_of_a_chain() {
     let case = KeyCase {
         system: System::PgTimetable,
         path: "p.yaml",
+        aliases: &[],
         tables: &[FILE_KEYS],
         around: &str::to_owned,
         base: &[("chains", CHAINS)],
@@ -64,6 +65,7 @@ fn keys_of_a_task() {
         KeyCase {
             system: System::PgTimetable,
             path: "p.yaml",
+            aliases: &[],
             tables: &[TASK_KEYS, of_kind],
             around: &|map| {
                 format!("{{chains: [{{name: c, live: true, schedule: '0 1 * * *', tasks: [{map}, {{command: SELECT 2}}]}}]}}")
