@@ -16,7 +16,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
-use crate::domain::xxl_tables::{XxlJob, XxlTables};
+use crate::domain::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
 use crate::import::Asked;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
@@ -28,6 +28,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The table of jobs, where most of what is said happened.
 const JOBS: &str = "xxl_job_info";
+
+/// Columns of releases that say nothing of what runs: when rows were written, what fired last, sessions.
+const RECORD_COLUMNS: &[&str] = &[
+    "add_time",
+    "update_time",
+    "glue_remark",
+    "glue_updatetime",
+    "trigger_last_time",
+    "token",
+    "order",
+];
 
 /// What becomes of executors and users, which no definition file can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +117,7 @@ pub fn xxl_job(
         }
     }
     say_endless(tables, &mut draft);
+    say_unread(tables, &mut draft);
     executors.say(&mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
     let mut imported = draft.finish(kinds)?;
@@ -161,6 +173,17 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
         );
         let cure = ("write timeout_sec to what they may take", "请按实际情况填写 timeout_sec");
         draft.note(Level::Differs, (&Origin::new(JOBS, 0), ""), said, cure);
+    }
+}
+
+/// Columns that nothing here reads: those of a release are records of the admin's own, others are a fork's.
+fn say_unread(tables: &XxlTables, draft: &mut Draft) {
+    for UnreadColumn { table, column } in &tables.unread {
+        if RECORD_COLUMNS.contains(&column.as_str()) {
+            draft.note_record_key(table, column);
+        } else {
+            draft.note_unknown_key(&Origin::new(*table, 0), "", column);
+        }
     }
 }
 

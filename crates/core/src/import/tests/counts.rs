@@ -114,6 +114,7 @@ fn the_counts_of_an_xxl_job_admin_add_up() {
         ],
         users: Some(vec![user]),
         server_zone: None,
+        unread: Vec::new(),
     };
     for (children, beyond, jobs, schedules, executors) in [
         (Children::Any, Beyond::Told, [5, 3, 2, 0], [3, 2, 0, 1], [1, 0, 0, 1]),

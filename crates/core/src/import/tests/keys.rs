@@ -5,6 +5,7 @@ mod azkaban;
 mod crontab;
 mod dolphin;
 mod pg_timetable;
+mod xxl_job;
 
 use super::{given, import_files};
 use crate::import::keys::KnownKey;
