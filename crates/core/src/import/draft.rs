@@ -141,12 +141,12 @@ impl Draft {
             let keys: Vec<String> = keys.into_iter().collect();
             let said = (
                 format!(
-                    "left out, for they describe rows of that system and nothing that runs: {}",
+                    "these keys describe rows of that system and nothing that runs, so nothing here has them: {}",
                     keys.join(", ")
                 ),
-                format!("以下键只描述原系统的记录,与运行无关,未迁移:{}", keys.join("、")),
+                format!("以下键只描述原系统的记录,与运行无关,此处没有对应:{}", keys.join("、")),
             );
-            self.note(Level::LeftOut, (&Origin::new(file, 0), ""), said, ("", ""));
+            self.note(Level::Differs, (&Origin::new(file, 0), ""), said, ("", ""));
         }
     }
 

@@ -145,6 +145,6 @@ fn columns_of_executors_and_users_and_those_that_are_not_read() {
         .map(|column| UnreadColumn { table: "xxl_job_info", column: (*column).to_owned() })
         .collect();
     let after = heard(&more);
-    assert!(after.contains("nothing that runs: add_time, token"), "{after}");
+    assert!(after.contains("so nothing here has them: add_time, token"), "{after}");
     assert!(after.contains("key \\\"zz_unknown\\\" is left out"), "{after}");
 }
