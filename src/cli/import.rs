@@ -6,7 +6,8 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
-    self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, ReadItem, System,
+    self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, Note, Origin, ReadItem, System,
+    Words,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -102,12 +103,14 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> 
         ImportVerb::XxlJob(args) => return import_xxl::import(global, args).await,
     };
     args.to.check()?;
-    let mut given = Vec::new();
+    let mut found = FoundFiles::default();
     for file in &args.files {
-        read(file, &mut given)?;
+        read(file, &mut found)?;
     }
     let asked = Asked { crontab_users, ..args.to.asked()? };
-    let made = import::import(system, &given, &asked, &app::job_kinds())?;
+    let mut made = import::import(system, &found.given, &asked, &app::job_kinds())?;
+    made.notes.extend(hidden_note(&found.hidden));
+    made.notes.sort();
     let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), &args.to)
 }
@@ -223,8 +226,32 @@ fn fill(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     Ok(())
 }
 
+/// What lies in the files and folders that were named.
+#[derive(Default)]
+struct FoundFiles {
+    given: Vec<Given>,
+    /// Paths in folders that begin with a dot; they are not read.
+    hidden: Vec<String>,
+}
+
+/// One note of hidden files; what macOS leaves in folders is no news.
+fn hidden_note(hidden: &[String]) -> Option<Note> {
+    let first = hidden.first()?;
+    let list = hidden.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(Note {
+        level: Level::LeftOut,
+        origin: Origin::new(first, 0),
+        about: String::new(),
+        said: Words::new(
+            format!("{} hidden files and folders are not read: {list}", hidden.len()),
+            format!("未读取 {} 个隐藏文件和文件夹:{list}", hidden.len()),
+        ),
+        cure: Words::new("name those that are needed one by one", "需要的请逐个指定"),
+    })
+}
+
 /// A file, or all files of a folder by name; what begins with a dot is left alone.
-fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
+fn read(path: &Path, found: &mut FoundFiles) -> Result<()> {
     let unreadable = |e: std::io::Error| {
         anyhow::Error::from(BadInput(format!("{}: cannot be read: {e}", path.display())))
     };
@@ -233,17 +260,23 @@ fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
         let entries = std::fs::read_dir(path).map_err(unreadable)?;
         let mut inside: Vec<PathBuf> =
             entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(unreadable)?;
-        inside.retain(|p| p.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.')));
+        inside.sort();
+        let name = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
+        let (hidden, mut inside): (Vec<PathBuf>, Vec<PathBuf>) =
+            inside.into_iter().partition(|p| name(p).is_some_and(|n| n.starts_with('.')));
+        let is_of_mac =
+            |p: &PathBuf| name(p).is_some_and(|n| n == ".DS_Store" || n.starts_with("._"));
+        let hidden = hidden.iter().filter(|p| !is_of_mac(p));
+        found.hidden.extend(hidden.map(|p| p.display().to_string()));
         // A link to a folder may lead round in a circle.
         inside.retain(|p| !(p.is_symlink() && p.is_dir()));
-        inside.sort();
-        return inside.iter().try_for_each(|one| read(one, given));
+        return inside.iter().try_for_each(|one| read(one, found));
     }
     if about.len() > LARGEST {
         let text = format!("{}: larger than {} MiB", path.display(), LARGEST >> 20);
         return Err(BadInput(text).into());
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    given.push(Given { path: path.display().to_string(), bytes });
+    found.given.push(Given { path: path.display().to_string(), bytes });
     Ok(())
 }
