@@ -4,6 +4,7 @@ mod call;
 mod delay;
 mod job;
 pub(super) mod keys;
+mod launch;
 mod read;
 mod sql;
 mod value;
@@ -119,6 +120,7 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
         job::fill(task, job, flow, codes, draft);
         draft.end_item();
     }
+    declare_resource_dir(flow, &group, draft);
     edges(flow, codes, draft);
     delay::add_waits(flow, &group, codes, draft);
     if let Some(schedule) = &flow.schedule {
@@ -172,6 +174,33 @@ fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
         made.insert(name.to_lowercase(), decl);
     }
     made.into_values().collect()
+}
+
+/// A group whose scripts start files of the resource centre says where those are.
+fn declare_resource_dir(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
+    let names_files = |job: &&JobDef| job.params.iter().any(|p| p.name == launch::FILES_PARAM);
+    if !draft.defs.jobs.iter().filter(|job| job.group == *group).any(|job| names_files(&job)) {
+        return;
+    }
+    if let Some(made) = draft.group_mut(group) {
+        made.params.push(ParamDecl { value: None, ..ParamDecl::plain(launch::FILES_PARAM, "") });
+    }
+    draft.note(
+        Level::Look,
+        (&flow.at, group.as_str()),
+        (
+            "its scripts start files of DolphinScheduler's resource centre, which are not in an export",
+            "其脚本启动资源中心的文件,导出文件不含这些文件",
+        ),
+        (
+            format!(
+                "copy them to the hosts that run scripts and write their folder as value of the parameter {} of \
+                 the group",
+                launch::FILES_PARAM
+            ),
+            format!("请将文件复制到运行脚本的主机,并把目录填入作业组参数 {}", launch::FILES_PARAM),
+        ),
+    );
 }
 
 /// What waits for what. A task that is switched off is passed over there, so whatever waits for it waits

@@ -2,7 +2,7 @@
 
 use super::read::{Flow, Task};
 use super::value::{Scope, Text, Turned, replaced, value, variable};
-use super::{Codes, call, keys, place, sql, wait};
+use super::{Codes, call, keys, launch, place, sql, wait};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::body::SubBatch;
 use crate::domain::id::JobType;
@@ -20,10 +20,11 @@ const LONGEST_PAUSE: i64 = 24 * 3_600;
 /// Gives a job its body and what all tasks have, and takes it into the draft.
 pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, draft: &mut Draft) {
     around(task, &mut job, draft);
-    check_task_keys(task, &job, draft);
+    check_keys(&task.source.node, &[task.source.keys], job.code.as_str(), draft);
     let scope = scope(task, &job, flow, draft);
     let job = match body(task, job.clone(), &scope, flow, codes, draft) {
         Ok(made) => {
+            check_params(task, &made, draft);
             tell_resources(task, &made, draft);
             made
         }
@@ -32,15 +33,16 @@ pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, dra
     draft.push(job);
 }
 
-/// Keys that no part of the importer reads.
-fn check_task_keys(task: &Task, job: &JobDef, draft: &mut Draft) {
+/// Keys of its parameters that no part of the importer reads. Of a task that could not be carried over the job
+/// in its place says why, whatever its parameters are.
+fn check_params(task: &Task, job: &JobDef, draft: &mut Draft) {
     let about = job.code.as_str();
-    check_keys(&task.source.node, &[task.source.keys], about, draft);
     let Some(of_type) = keys::of_type(&task.kind) else {
-        // A job that fails stands in its place, whatever its parameters are.
         return;
     };
-    check_keys(&task.params, &[of_type, keys::ANY_TASK, keys::NO_BRANCHES], about, draft);
+    let [of_kind, of_program] = of_type;
+    let tables = [of_kind, of_program, keys::ANY_TASK, keys::NO_BRANCHES];
+    check_keys(&task.params, &tables, about, draft);
     for local in items(&task.params, "localParams") {
         check_keys(local, &[keys::PARAM], about, draft);
     }
@@ -192,6 +194,10 @@ fn body(
             job.job_type = kind("HTTP");
             call::http(task, &mut job, scope, draft)?;
         }
+        other if launch::is_launch(other) => {
+            job.job_type = kind("SCRIPT");
+            launch::launch(task, &mut job, scope, draft)?;
+        }
         "SUB_PROCESS" | "SUB_WORKFLOW" => {
             job.job_type = kind("BATCH");
             job.sub_batch = Some(Box::new(sub_batch(task, flow, codes)?));
@@ -258,22 +264,44 @@ fn tell_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
 }
 
 fn shell(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
-    let text = replaced(raw_script(task)?, scope, &|made, name| {
+    let text = set_shell(raw_script(task)?, scope);
+    tell_unknown(task, job, &text, draft);
+    job.script = Some(format!("{}{}\n", heading(&text), text.text.trim_end()));
+    job.interpreter = Some("bash".to_owned());
+    job.params = text.params();
+    Ok(())
+}
+
+/// A text of a shell with its placeholders as variables.
+pub(super) fn set_shell(text: &str, scope: &Scope) -> Text {
+    replaced(text, scope, &|made, name| {
         // Between single quotes a shell would leave it alone.
         let quotes = if in_single_quotes(made) { "'" } else { "" };
         let double = if quotes.is_empty() { "" } else { "\"" };
         made.push_str(&format!("{quotes}{double}${{{name}}}{double}{quotes}"));
-    });
-    tell_unknown(task, job, &text, draft);
-    let heading: String = text
-        .used
-        .keys()
-        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
-        .collect();
-    job.script = Some(format!("{heading}{}\n", text.text.trim_end()));
-    job.interpreter = Some("bash".to_owned());
-    job.params = text.params();
-    Ok(())
+    })
+}
+
+/// The variables that a script uses, from its parameters.
+pub(super) fn heading(text: &Text) -> String {
+    let names = text.used.keys();
+    names.map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase())).collect()
+}
+
+/// A text for a here-document of a shell, which puts values in the place of placeholders and leaves all else
+/// as it is.
+pub(super) fn here_document(text: &str, scope: &Scope) -> (String, Text) {
+    let plain = replaced(text, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
+    let mut body = String::new();
+    for c in plain.text.trim_end().chars() {
+        match c {
+            '\\' | '$' | '`' => body.extend(['\\', c]),
+            '\u{1}' => body.push_str("${"),
+            '\u{2}' => body.push('}'),
+            c => body.push(c),
+        }
+    }
+    (body, plain)
 }
 
 fn in_single_quotes(before: &str) -> bool {
@@ -292,27 +320,14 @@ fn in_single_quotes(before: &str) -> bool {
 /// With placeholders its text is put together by a shell, as there; without, it is a script of Python's.
 fn python(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
     let raw = raw_script(task)?;
-    let plain = replaced(raw, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
+    let (text, plain) = here_document(raw, scope);
     tell_unknown(task, job, &plain, draft);
     if plain.used.is_empty() {
         job.script = Some(format!("{}\n", raw.trim_end()));
         job.interpreter = Some("python3".to_owned());
         return Ok(());
     }
-    let mut text = String::new();
-    for c in plain.text.trim_end().chars() {
-        match c {
-            '\\' | '$' | '`' => text.extend(['\\', c]),
-            '\u{1}' => text.push_str("${"),
-            '\u{2}' => text.push('}'),
-            c => text.push(c),
-        }
-    }
-    let heading: String = plain
-        .used
-        .keys()
-        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
-        .collect();
+    let heading = heading(&plain);
     job.script = Some(format!("{heading}python3 - <<END_OF_PYTHON\n{text}\nEND_OF_PYTHON\n"));
     job.interpreter = Some("bash".to_owned());
     job.params = plain.params();

@@ -356,6 +356,91 @@ pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
 pub(in crate::import) const CONDITIONS: &[KnownKey] =
     &[read("dependence"), read("conditionResult"), read("resourceList")];
 
+/// What tasks of Spark, Flink and MapReduce say of the program that they start.
+pub(in crate::import) const PROGRAM: &[KnownKey] = &[
+    read("programType"),
+    read("mainClass"),
+    read("mainJar"),
+    read("mainArgs"),
+    read("others"),
+    read("appName"),
+    read("yarnQueue"),
+    read("queue"),
+    read("resourceList"),
+];
+
+pub(in crate::import) const SPARK: &[KnownKey] = &[
+    read("deployMode"),
+    read("master"),
+    read("driverCores"),
+    read("driverMemory"),
+    read("numExecutors"),
+    read("executorCores"),
+    read("executorMemory"),
+    read("rawScript"),
+    read("sqlExecutionType"),
+    read("namespace"),
+    told("sparkVersion", &["SPARK2", "SPARK3"], VERSION),
+];
+const VERSION: Hint =
+    hint("the script starts what SPARK_HOME names", "脚本启动 SPARK_HOME 指向的版本");
+
+pub(in crate::import) const FLINK: &[KnownKey] = &[
+    read("deployMode"),
+    read("flinkVersion"),
+    read("slot"),
+    read("taskManager"),
+    read("jobManagerMemory"),
+    read("taskManagerMemory"),
+    read("parallelism"),
+    read("initScript"),
+    read("rawScript"),
+];
+
+pub(in crate::import) const HIVECLI: &[KnownKey] = &[
+    read("hiveCliTaskExecutionType"),
+    read("hiveSqlScript"),
+    read("hiveCliOptions"),
+    read("resourceList"),
+];
+
+/// Of the other keys only tasks that are made of data sources have values, and those fail here and say so.
+pub(in crate::import) const SQOOP: &[KnownKey] = &[
+    read("jobType"),
+    read("customShell"),
+    read("resourceList"),
+    told("jobName", &[], FROM_SOURCES),
+    told("modelType", &[], FROM_SOURCES),
+    told("concurrency", &["1"], FROM_SOURCES),
+    told("splitBy", &[], FROM_SOURCES),
+    told("sourceType", &[], FROM_SOURCES),
+    told("targetType", &[], FROM_SOURCES),
+    told("sourceParams", &[], FROM_SOURCES),
+    told("targetParams", &[], FROM_SOURCES),
+    told("hadoopCustomParams", &[], FROM_SOURCES),
+    told("sqoopAdvancedParams", &[], FROM_SOURCES),
+];
+
+pub(in crate::import) const DATAX: &[KnownKey] = &[
+    read("customConfig"),
+    read("json"),
+    read("xms"),
+    read("xmx"),
+    read("resourceList"),
+    told("dsType", &[], FROM_SOURCES),
+    told("dataSource", NO_CODE, FROM_SOURCES),
+    told("dtType", &[], FROM_SOURCES),
+    told("dataTarget", NO_CODE, FROM_SOURCES),
+    told("sql", &[], FROM_SOURCES),
+    told("targetTable", &[], FROM_SOURCES),
+    told("preStatements", &[], FROM_SOURCES),
+    told("postStatements", &[], FROM_SOURCES),
+    told("jobSpeedByte", NO_CODE, FROM_SOURCES),
+    told("jobSpeedRecord", NO_CODE, FROM_SOURCES),
+];
+const FROM_SOURCES: Hint =
+    hint("its own text says it all, there, too", "以其自定义文本为准,原系统亦然");
+
 /// What 1.3 exports for a workflow.
 pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
     read("processDefinitionName"),
@@ -421,8 +506,9 @@ pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
 ];
 
 /// The keys of the parameters of a type of task; none of a type that is not carried over at all.
-pub(super) fn of_type(kind: &str) -> Option<&'static [KnownKey]> {
-    Some(match kind {
+pub(super) fn of_type(kind: &str) -> Option<[&'static [KnownKey]; 2]> {
+    let of_program = if matches!(kind, "SPARK" | "FLINK" | "MR") { PROGRAM } else { &[] };
+    let of_kind: &[KnownKey] = match kind {
         "SHELL" | "PYTHON" => SCRIPT,
         "SQL" => SQL,
         "PROCEDURE" => PROCEDURE,
@@ -430,6 +516,13 @@ pub(super) fn of_type(kind: &str) -> Option<&'static [KnownKey]> {
         "SUB_PROCESS" | "SUB_WORKFLOW" => SUB_WORKFLOW,
         "DEPENDENT" => DEPENDENT,
         "CONDITIONS" => CONDITIONS,
+        "SPARK" => SPARK,
+        "FLINK" => FLINK,
+        "MR" => &[],
+        "HIVECLI" => HIVECLI,
+        "SQOOP" => SQOOP,
+        "DATAX" => DATAX,
         _ => return None,
-    })
+    };
+    Some([of_kind, of_program])
 }

@@ -2,6 +2,7 @@
 
 mod azkaban;
 mod counts;
+mod dolphin;
 mod keys;
 mod pg_timetable;
 

@@ -284,6 +284,96 @@ fn keys_of_calls_and_sub_workflows() {
     }
 }
 
+const JAR: Sample<'_> = ("mainJar", r#"{"id": 1, "resourceName": "/jobs/close.jar"}"#);
+
+/// Values for what programs of Spark, Flink and MapReduce say.
+const PROGRAM: &[Sample<'_>] = &[
+    ("programType", "PYTHON"),
+    ("mainClass", "com.bank.Other"),
+    ("mainJar", r#"{"resourceName": "other.jar"}"#),
+    ("mainArgs", "\"--day ${day}\""),
+    ("others", "\"--conf a=b\""),
+    ("appName", "close"),
+    ("yarnQueue", "night"),
+    ("queue", "night"),
+    FILES,
+];
+
+#[test]
+fn keys_of_programs() {
+    let base: &[Sample<'_>] =
+        &[("programType", "JAVA"), ("mainClass", "com.bank.Close"), JAR, ("deployMode", "cluster")];
+    let spark: &[Sample<'_>] = &[
+        ("deployMode", "client"),
+        ("master", "\"spark://host:7077\""),
+        ("driverCores", "3"),
+        ("driverMemory", "3G"),
+        ("numExecutors", "3"),
+        ("executorCores", "3"),
+        ("executorMemory", "3G"),
+        ("rawScript", "\"SELECT 1\""),
+        ("sqlExecutionType", "FILE"),
+        ("namespace", "prod"),
+    ];
+    let flink: &[Sample<'_>] = &[
+        ("deployMode", "local"),
+        ("flinkVersion", "\">=1.12\""),
+        ("slot", "3"),
+        ("taskManager", "3"),
+        ("jobManagerMemory", "3G"),
+        ("taskManagerMemory", "3G"),
+        ("parallelism", "3"),
+        ("initScript", "\"SET a=b\""),
+        ("rawScript", "\"SELECT 1\""),
+    ];
+    for (name, table, own) in
+        [("SPARK", keys::SPARK, spark), ("FLINK", keys::FLINK, flink), ("MR", &[][..], &[][..])]
+    {
+        let table = [table, keys::PROGRAM].concat();
+        let base: Vec<Sample<'_>> = base
+            .iter()
+            .filter(|(key, _)| table.iter().any(|known| known.name == *key))
+            .copied()
+            .collect();
+        let read = [own, PROGRAM].concat();
+        assert_task_heard(&TaskType { name, table: &table, base: &base, read: &read });
+    }
+}
+
+#[test]
+fn keys_of_hive_sqoop_and_datax() {
+    let sql = ("hiveSqlScript", "\"SELECT 1\"");
+    assert_task_heard(&TaskType {
+        name: "HIVECLI",
+        table: keys::HIVECLI,
+        base: &[sql],
+        read: &[
+            ("hiveCliTaskExecutionType", "FILE"),
+            ("hiveSqlScript", "\"SELECT 2\""),
+            ("hiveCliOptions", "\"--silent\""),
+            FILES,
+        ],
+    });
+    assert_task_heard(&TaskType {
+        name: "SQOOP",
+        table: keys::SQOOP,
+        base: &[("jobType", "CUSTOM"), ("customShell", "\"sqoop list\"")],
+        read: &[("jobType", "TEMPLATE"), ("customShell", "\"sqoop eval\""), FILES],
+    });
+    assert_task_heard(&TaskType {
+        name: "DATAX",
+        table: keys::DATAX,
+        base: &[("customConfig", "1"), ("json", "\"{\\\"job\\\": 1}\"")],
+        read: &[
+            ("customConfig", "0"),
+            ("json", "\"{\\\"password\\\": 1}\""),
+            ("xms", "2"),
+            ("xmx", "2"),
+            FILES,
+        ],
+    });
+}
+
 const ITEM: &str = r#"{"definitionCode": 8, "depTaskCode": 0, "dateValue": "today"}"#;
 
 #[test]
