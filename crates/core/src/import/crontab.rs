@@ -58,9 +58,7 @@ fn crontab(path: &str, text: &str, draft: &mut Draft) {
     let users = match find_users(path, text, draft.asked.crontab_users) {
         Ok(users) => users,
         Err(undecided) => {
-            let cure = "import again with --system (lines name users, as in /etc/crontab) or --user (a user's own \
-                        crontab)";
-            draft.fault(&Origin::new(path, undecided.line), undecided.what, cure);
+            draft.fault(&Origin::new(path, undecided.line), undecided.what, undecided.fix);
             return;
         }
     };
@@ -232,7 +230,7 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
     }
     draft.resume_item(job);
     for extra in &entry.extras {
-        tell_extra(at, &title, extra, draft);
+        note_extra(at, &title, extra, draft);
     }
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
@@ -260,7 +258,7 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
 }
 
 /// What only some crons know.
-fn tell_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
+fn note_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
     let said = match extra {
         Extra::Group(group) => (
             format!(

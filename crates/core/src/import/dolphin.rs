@@ -97,7 +97,7 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
         let limit = flow.timeout_min.clamp(0, LONGEST_MIN);
         made.batch_timeout_sec = u32::try_from(limit * 60).ok().filter(|s| *s > 0);
     }
-    tell_cut_timeout(flow, group.as_str(), draft);
+    note_cut_timeout(flow, group.as_str(), draft);
     let workers: Vec<&str> = flow.tasks.iter().map(|t| t.worker.as_str()).collect();
     if let Some(worker) = workers.iter().find(|w| !w.is_empty() && **w != "default") {
         draft.note(
@@ -130,7 +130,7 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
     }
 }
 
-fn tell_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
+fn note_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
     if flow.timeout_min <= LONGEST_MIN {
         return;
     }
@@ -239,7 +239,7 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
 fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
     let at = &schedule.at;
     check_keys(&schedule.source.node, &[schedule.source.keys], &flow.name, draft);
-    tell_of_schedule(flow, schedule, draft);
+    note_schedule_limits(flow, schedule, draft);
     if let Err(error) = Cron::parse(&schedule.cron) {
         let what = format!("workflow {}: {error}", flow.name);
         draft.fault(at, what, "mend its schedule there and export it anew");
@@ -296,7 +296,7 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
 }
 
 /// What a schedule says that is carried over in another way, or cannot be read.
-fn tell_of_schedule(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
+fn note_schedule_limits(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
     let at = &schedule.at;
     if schedule.failure == "END" {
         draft.note(

@@ -135,7 +135,7 @@ impl Draft {
     }
 
     /// One note of all such keys of a file.
-    pub(crate) fn tell_record_keys(&mut self) {
+    pub(crate) fn flush_record_keys(&mut self) {
         self.end_item();
         for (file, keys) in std::mem::take(&mut self.record_keys) {
             let keys: Vec<String> = keys.into_iter().collect();

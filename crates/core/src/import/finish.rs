@@ -65,7 +65,7 @@ impl Draft {
     /// # Errors
     /// What cannot be read, circles, and what no definition file could say.
     pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
-        self.tell_record_keys();
+        self.flush_record_keys();
         self.circles();
         self.refuse_without_job();
         if !self.report.is_sound() {

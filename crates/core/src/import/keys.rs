@@ -11,8 +11,8 @@ use crate::import::tree::{entries, origin};
 pub(crate) enum KeyRule {
     /// The importer reads it, and tells itself what it cannot carry over.
     Read,
-    /// It has no counterpart: a note tells of every value but these, which are what the other system assumes.
-    Told { harmless: &'static [&'static str], hint: Hint },
+    /// It has no counterpart: a note names every value but these, which are what the other system assumes.
+    Noted { harmless: &'static [&'static str], hint: Hint },
     /// It describes a row or a picture of the other system; one note for each file names all such keys.
     Record,
 }
@@ -39,12 +39,12 @@ pub(crate) const fn record(name: &'static str) -> KnownKey {
     KnownKey { name, rule: KeyRule::Record }
 }
 
-pub(crate) const fn told(
+pub(crate) const fn noted(
     name: &'static str,
     harmless: &'static [&'static str],
     hint: Hint,
 ) -> KnownKey {
-    KnownKey { name, rule: KeyRule::Told { harmless, hint } }
+    KnownKey { name, rule: KeyRule::Noted { harmless, hint } }
 }
 
 pub(crate) const fn hint(en: &'static str, zh: &'static str) -> Hint {
@@ -71,7 +71,7 @@ fn check_key(key: &str, value: &Node, tables: &[&[KnownKey]], about: &str, draft
     match known.map(|known| known.rule) {
         Some(KeyRule::Read) => {}
         Some(KeyRule::Record) => draft.note_record_key(&at.file, key),
-        Some(KeyRule::Told { harmless, hint }) => {
+        Some(KeyRule::Noted { harmless, hint }) => {
             let text = shown(value);
             if !harmless.contains(&text.as_str()) {
                 draft.note_key(KeyNote { at: &at, about, key, value: Some(&text) }, hint);
@@ -81,7 +81,7 @@ fn check_key(key: &str, value: &Node, tables: &[&[KnownKey]], about: &str, draft
     }
 }
 
-/// A key that is told of.
+/// A key that is noted.
 pub(crate) struct KeyNote<'a> {
     pub(crate) at: &'a Origin,
     pub(crate) about: &'a str,

@@ -117,7 +117,7 @@ pub fn xxl_job(
         }
     }
     say_endless(tables, &mut draft);
-    say_unread(tables, &mut draft);
+    note_unread_columns(tables, &mut draft);
     executors.say(&mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
     let mut imported = draft.finish(kinds)?;
@@ -177,7 +177,7 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
 }
 
 /// Columns that nothing here reads: those of a release are records of the admin's own, others are a fork's.
-fn say_unread(tables: &XxlTables, draft: &mut Draft) {
+fn note_unread_columns(tables: &XxlTables, draft: &mut Draft) {
     for UnreadColumn { table, column } in &tables.unread {
         if RECORD_COLUMNS.contains(&column.as_str()) {
             draft.note_record_key(table, column);

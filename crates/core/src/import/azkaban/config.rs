@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Properties of Azkaban's own that have no counterpart, and what to do about them. A name that ends with a dot
 /// stands for all that begin so.
-pub(in crate::import) const TOLD: &[(&str, Hint)] = &[
+pub(in crate::import) const NOTED: &[(&str, Hint)] = &[
     ("success.emails", hint("notify_email tells of failures", "notify_email 只通知失败")),
     ("override.emails", hint("notify_email tells of failures", "notify_email 只通知失败")),
     ("user.to.proxy", AS_USER),
@@ -58,13 +58,13 @@ pub(in crate::import) const READ: &[&str] = &[
 ];
 
 /// Whether it is known that a property has no counterpart.
-pub(super) fn is_told(key: &str) -> bool {
-    told_hint(key).is_some()
+pub(super) fn is_noted(key: &str) -> bool {
+    noted_hint(key).is_some()
 }
 
-fn told_hint(key: &str) -> Option<Hint> {
+fn noted_hint(key: &str) -> Option<Hint> {
     let is = |name: &str| key == name || (name.ends_with('.') && key.starts_with(name));
-    TOLD.iter().find(|(name, _)| is(name)).map(|(_, hint)| *hint)
+    NOTED.iter().find(|(name, _)| is(name)).map(|(_, hint)| *hint)
 }
 
 /// Properties of a whole flow: what is none of Azkaban's is a parameter of its group.
@@ -72,10 +72,10 @@ pub(super) fn check_flow(flow: &Flow, draft: &mut Draft) {
     let used = used_names(flow);
     for (key, value) in &flow.config {
         let note = KeyNote { at: &flow.at, about: &flow.name, key, value: Some(value) };
-        if let Some(hint) = told_hint(key) {
+        if let Some(hint) = noted_hint(key) {
             draft.note_key(note, hint);
         } else if matches!(key.as_str(), "failure.emails" | "notify.emails") {
-            tell_mails(flow, key, value, draft);
+            note_mails(flow, key, value, draft);
         } else if value.contains("${") && !is_read(key) && !used.contains(key.as_str()) {
             let unused = hint(
                 "it refers to other properties, and no command refers to it",
@@ -86,13 +86,13 @@ pub(super) fn check_flow(flow: &Flow, draft: &mut Draft) {
     }
     for (key, value) in flow.nodes.iter().filter(|n| n.is_last).flat_map(|n| &n.config) {
         if matches!(key.as_str(), "failure.emails" | "notify.emails") {
-            tell_mails(flow, key, value, draft);
+            note_mails(flow, key, value, draft);
         }
     }
 }
 
 /// What of a list of mails is not carried over.
-fn tell_mails(flow: &Flow, key: &str, value: &str, draft: &mut Draft) {
+fn note_mails(flow: &Flow, key: &str, value: &str, draft: &mut Draft) {
     let words = value.split([',', ';']).map(str::trim).filter(|w| !w.is_empty());
     let bad: Vec<&str> = words.filter(|w| Recipient::of(w).is_err()).collect();
     if !bad.is_empty() {
@@ -141,7 +141,7 @@ pub(super) fn check_node(node: &Node, around: &Around<'_>, draft: &mut Draft) {
             || key.starts_with("command.")
             || key.starts_with("env.")
             || key == "working.dir";
-        if let Some(hint) = told_hint(key) {
+        if let Some(hint) = noted_hint(key) {
             draft.note_key(note, hint);
         } else if is_mail && !node.is_last {
             let last = hint(

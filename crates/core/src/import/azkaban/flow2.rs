@@ -7,7 +7,7 @@ use crate::definition::Value;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
-use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, read, told};
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
 use crate::import::note::Level;
 use crate::import::tree::{entries, get, items, origin, plain, tree, word};
 
@@ -16,10 +16,10 @@ pub(in crate::import) const FLOW_KEYS: &[KnownKey] = &[
     read("config"),
     read("nodes"),
     read("trigger"),
-    told("name", &[], OF_FILE),
-    told("type", &["flow"], OF_FILE),
-    told("dependsOn", &[], OF_FILE),
-    told("condition", &[], OF_FILE),
+    noted("name", &[], OF_FILE),
+    noted("type", &["flow"], OF_FILE),
+    noted("dependsOn", &[], OF_FILE),
+    noted("condition", &[], OF_FILE),
 ];
 const OF_FILE: Hint = hint(
     "a flow has the name of its file and waits for nothing, there, too",

@@ -29,7 +29,7 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
                 mails.extend(addresses(value));
             }
             "retries" | "retry.backoff" => {}
-            _ if config::is_told(key) => {}
+            _ if config::is_noted(key) => {}
             _ if !value.contains("${") => {
                 decls.insert(variable(key).to_lowercase(), ParamDecl::plain(&variable(key), value));
             }

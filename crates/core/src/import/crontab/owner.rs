@@ -10,7 +10,10 @@ pub(super) struct Undecided {
     pub(super) line: u64,
     /// What about it cannot be decided.
     pub(super) what: String,
+    pub(super) fix: &'static str,
 }
+
+const SAY_WHICH: &str = "import again with --system (lines name users, as in /etc/crontab) or --user (a user's own crontab)";
 
 /// Accounts that are no programs, so as a sixth word they are users.
 const ACCOUNTS: &[&str] = &[
@@ -159,17 +162,34 @@ const PROGRAMS: &[&str] = &[
 /// Decides by the path where it says so, then by what the user says, then by the lines.
 pub(super) fn find_users(path: &str, text: &str, asked: Option<Users>) -> Result<Users, Undecided> {
     let path = path.replace('\\', "/");
-    if path.ends_with("etc/crontab") || path.contains("etc/cron.d/") {
-        return Ok(Users::Named);
-    }
-    if path.contains("spool/cron/") {
-        return Ok(Users::Own);
+    if let Some(users) = by_path(&path) {
+        return match asked {
+            Some(other) if other != users => {
+                let what = match users {
+                    Users::Named => "by its path its lines name users, and --user says otherwise",
+                    Users::Own => {
+                        "by its path its lines name no users, and --system says otherwise"
+                    }
+                };
+                let fix = "import it without that flag, or under another path";
+                Err(Undecided { line: 0, what: what.to_owned(), fix })
+            }
+            Some(_) | None => Ok(users),
+        };
     }
     if let Some(users) = asked {
         return Ok(users);
     }
     let heading = text.lines().find_map(heading);
     heading.map_or_else(|| by_lines(&path, text), Ok)
+}
+
+/// Where crons look for files of each kind.
+fn by_path(path: &str) -> Option<Users> {
+    if path.ends_with("etc/crontab") || path.contains("etc/cron.d/") {
+        return Some(Users::Named);
+    }
+    path.contains("spool/cron/").then_some(Users::Own)
 }
 
 /// The heading of the columns, as distributions write it.
@@ -211,7 +231,7 @@ fn by_lines(path: &str, text: &str) -> Result<Users, Undecided> {
             let what = format!(
                 "this line seems to name the user that it runs as, and line {other} seems to name none"
             );
-            Err(Undecided { line, what })
+            Err(Undecided { line, what, fix: SAY_WHICH })
         }
         (Some(_), None, _) => Ok(Users::Named),
         (None, Some(_), _) | (None, None, None) => Ok(Users::Own),
@@ -221,7 +241,7 @@ fn by_lines(path: &str, text: &str) -> Result<Users, Undecided> {
                 "{word:?} may be the user that this line runs as, or its command, and no line of this file says \
                  which"
             );
-            Err(Undecided { line, what })
+            Err(Undecided { line, what, fix: SAY_WHICH })
         }
     }
 }
@@ -307,7 +327,9 @@ mod tests {
     fn the_path_decides_first_then_the_user() {
         let text = "0 1 * * * backup /data\n";
         let by = |path: &str, asked| find_users(path, text, asked).map_err(|e| e.line);
-        assert_eq!(by("/etc/crontab", Some(Users::Own)), Ok(Users::Named));
+        assert_eq!(by("/etc/crontab", Some(Users::Own)), Err(0));
+        assert_eq!(by("/etc/crontab", Some(Users::Named)), Ok(Users::Named));
+        assert_eq!(by("/var/spool/cron/etl", Some(Users::Named)), Err(0));
         assert_eq!(by("host/etc/cron.d/etl", None), Ok(Users::Named));
         assert_eq!(by("/var/spool/cron/crontabs/etl", None), Ok(Users::Own));
         assert_eq!(by("cron.d/etl", None), Ok(Users::Named));

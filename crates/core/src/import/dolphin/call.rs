@@ -75,7 +75,7 @@ pub(super) fn http(
         return Err(body_without_place(&method));
     }
     let expect_status = expected(task, job, draft);
-    tell_password(task, job, draft);
+    note_password(task, job, draft);
     let host = host(&origin, url.host_str().unwrap_or_default(), draft);
     job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
     Ok(())
@@ -98,7 +98,7 @@ fn refuse_own_body(task: &Task) -> Result<(), Words> {
     )))
 }
 
-fn tell_password(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
     if get(&task.params, "password").is_some() {
         let note = KeyNote { at: &task.at, about: job.code.as_str(), key: "password", value: None };
         draft.note_key(note, hint("passwords are never taken over", "密码不会迁移"));

@@ -25,7 +25,7 @@ pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, dra
     let job = match body(task, job.clone(), &scope, flow, codes, draft) {
         Ok(made) => {
             check_params(task, &made, draft);
-            tell_resources(task, &made, draft);
+            note_resources(task, &made, draft);
             made
         }
         Err(why) => failing(draft, &task.at, job, &why),
@@ -64,7 +64,7 @@ fn check_params(task: &Task, job: &JobDef, draft: &mut Draft) {
 }
 
 /// Numbers beyond what there is here, and words that are not known.
-fn tell_cut(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_cut(task: &Task, job: &JobDef, draft: &mut Draft) {
     let mut tell = |key: &str, value: &str, to: &str| {
         let said = (
             format!("{key}: {value} becomes {to}, which is as near as there is"),
@@ -106,7 +106,7 @@ fn around(task: &Task, job: &mut JobDef, draft: &mut Draft) {
             job.warn_after_sec = Some(seconds).filter(|s| *s < LONGEST_SEC);
         }
     }
-    tell_cut(task, job, draft);
+    note_cut(task, job, draft);
     if !task.is_active {
         draft.note(
             Level::Differs,
@@ -249,7 +249,7 @@ pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut D
 }
 
 /// Files of DolphinScheduler's own are not in an export.
-fn tell_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
     if !items(&task.params, "resourceList").is_empty() {
         draft.note(
             Level::Look,

@@ -1,6 +1,6 @@
 //! The keys of DolphinScheduler's exports, from 1.3 to 3.x: one table for each kind of row and of task.
 
-use crate::import::keys::{Hint, KnownKey, hint, read, record, told};
+use crate::import::keys::{Hint, KnownKey, hint, noted, read, record};
 
 const NOTHING: Hint = hint("", "");
 const COMMENT: Hint = hint("a comment in the file can keep it", "可写为文件中的注释");
@@ -67,25 +67,25 @@ pub(in crate::import) const WORKFLOW: &[KnownKey] = &[
     record("connects"),
     record("globalParamMap"),
     record("scheduleReleaseState"),
-    told("description", &[], COMMENT),
-    told("desc", &[], COMMENT),
-    told(
+    noted("description", &[], COMMENT),
+    noted("desc", &[], COMMENT),
+    noted(
         "releaseState",
         &["ONLINE"],
         hint("here it can be started by hand all the same", "此处仍可手动启动"),
     ),
-    told("flag", &["YES"], hint("it was deleted there", "原系统中已删除")),
-    told("warningGroupId", &["0", "-1", "1"], MAIL),
-    told("receivers", &[], MAIL),
-    told("receiversCc", &[], MAIL),
-    told("tenantId", &["-1", "0"], TENANT),
-    told("tenantCode", &["default"], TENANT),
-    told(
+    noted("flag", &["YES"], hint("it was deleted there", "原系统中已删除")),
+    noted("warningGroupId", &["0", "-1", "1"], MAIL),
+    noted("receivers", &[], MAIL),
+    noted("receiversCc", &[], MAIL),
+    noted("tenantId", &["-1", "0"], TENANT),
+    noted("tenantCode", &["default"], TENANT),
+    noted(
         "resourceIds",
         &[],
         hint("copy these files to the hosts that run scripts", "请将这些文件复制到运行脚本的主机"),
     ),
-    told("isParallel", &[], NOTHING),
+    noted("isParallel", &[], NOTHING),
 ];
 
 pub(in crate::import) const RELATION: &[KnownKey] = &[
@@ -103,13 +103,13 @@ pub(in crate::import) const RELATION: &[KnownKey] = &[
     record("updateTime"),
     record("operator"),
     record("operateTime"),
-    told("name", &[], COMMENT),
-    told(
+    noted("name", &[], COMMENT),
+    noted(
         "conditionType",
         &["NONE", "0"],
         hint("the task before it decides, here as there", "由前置任务决定,与原系统一致"),
     ),
-    told(
+    noted(
         "conditionParams",
         &[],
         hint("the task before it decides, here as there", "由前置任务决定,与原系统一致"),
@@ -145,20 +145,20 @@ pub(in crate::import) const TASK: &[KnownKey] = &[
     record("taskParamMap"),
     record("dependence"),
     record("processTaskRelationList"),
-    told("description", &[], COMMENT),
-    told("environmentCode", NO_CODE, ENVIRONMENT),
-    told("taskGroupId", NO_CODE, POOL),
-    told("taskGroupPriority", NO_CODE, POOL_PRIORITY),
-    told("cpuQuota", NO_CODE, MEMORY),
-    told("memoryMax", NO_CODE, MEMORY),
-    told("isCache", &["NO", "false"], hint("here it runs in each batch", "此处每个批次都会运行")),
-    told("taskExecuteType", &["BATCH"], hint("here it runs until it ends", "此处运行到结束为止")),
-    told(
+    noted("description", &[], COMMENT),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("taskGroupId", NO_CODE, POOL),
+    noted("taskGroupPriority", NO_CODE, POOL_PRIORITY),
+    noted("cpuQuota", NO_CODE, MEMORY),
+    noted("memoryMax", NO_CODE, MEMORY),
+    noted("isCache", &["NO", "false"], hint("here it runs in each batch", "此处每个批次都会运行")),
+    noted("taskExecuteType", &["BATCH"], hint("here it runs until it ends", "此处运行到结束为止")),
+    noted(
         "resourceIds",
         &[],
         hint("copy these files to the hosts that run scripts", "请将这些文件复制到运行脚本的主机"),
     ),
-    told("remoteHostCode", NO_CODE, WORKER),
+    noted("remoteHostCode", NO_CODE, WORKER),
 ];
 const NO_CODE: &[&str] = &["0", "-1"];
 
@@ -184,15 +184,15 @@ pub(in crate::import) const SCHEDULE: &[KnownKey] = &[
     record("operator"),
     record("operateTime"),
     read("failureStrategy"),
-    told("warningType", &["NONE"], MAIL),
-    told("warningGroupId", NO_CODE, MAIL),
-    told("processInstancePriority", &["MEDIUM"], PRIORITY),
-    told("workflowInstancePriority", &["MEDIUM"], PRIORITY),
-    told("workerGroup", &["default"], WORKER),
-    told("workerGroupId", NO_CODE, WORKER),
-    told("tenantCode", &["default"], TENANT),
-    told("environmentCode", NO_CODE, ENVIRONMENT),
-    told("environmentName", &[], ENVIRONMENT),
+    noted("warningType", &["NONE"], MAIL),
+    noted("warningGroupId", NO_CODE, MAIL),
+    noted("processInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("workflowInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("workerGroup", &["default"], WORKER),
+    noted("workerGroupId", NO_CODE, WORKER),
+    noted("tenantCode", &["default"], TENANT),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("environmentName", &[], ENVIRONMENT),
 ];
 const PRIORITY: Hint = hint("write priority on the jobs", "请在作业上写 priority");
 
@@ -201,21 +201,21 @@ pub(in crate::import) const PARAM: &[KnownKey] = &[
     read("prop"),
     read("value"),
     read("direct"),
-    told("type", &["VARCHAR"], hint("values are bound as texts here", "此处的值按文本绑定")),
+    noted("type", &["VARCHAR"], hint("values are bound as texts here", "此处的值按文本绑定")),
 ];
 
 /// What any task may have among its parameters; versions wrote some of these for every type.
 pub(in crate::import) const ANY_TASK: &[KnownKey] = &[
     read("localParams"),
-    told("varPool", &[], hint("it is made while a task runs", "它在任务运行时产生")),
+    noted("varPool", &[], hint("it is made while a task runs", "它在任务运行时产生")),
     read("waitStartTimeout"),
 ];
 
 /// Of tasks other than CONDITIONS and SWITCH: empty unless it is one of these.
 pub(in crate::import) const NO_BRANCHES: &[KnownKey] = &[
-    told("dependence", &["{relation: AND, dependTaskList: []}"], BRANCHES),
-    told("conditionResult", &["{successNode: [], failedNode: []}"], BRANCHES),
-    told("switchResult", &[], BRANCHES),
+    noted("dependence", &["{relation: AND, dependTaskList: []}"], BRANCHES),
+    noted("conditionResult", &["{successNode: [], failedNode: []}"], BRANCHES),
+    noted("switchResult", &[], BRANCHES),
 ];
 const BRANCHES: Hint =
     hint("a task of this type does not branch, there, too", "该类型的任务没有分支,原系统亦然");
@@ -233,11 +233,11 @@ pub(in crate::import) const SQL: &[KnownKey] = &[
     read("receivers"),
     record("sqlType"),
     record("displayRows"),
-    told("receiversCc", &[], MAIL),
-    told("title", &[], MAIL),
-    told("groupId", NO_CODE, MAIL),
-    told("showType", &[], MAIL),
-    told(
+    noted("receiversCc", &[], MAIL),
+    noted("title", &[], MAIL),
+    noted("groupId", NO_CODE, MAIL),
+    noted("showType", &[], MAIL),
+    noted(
         "limit",
         &["0", "10000"],
         hint(
@@ -245,16 +245,16 @@ pub(in crate::import) const SQL: &[KnownKey] = &[
             "此处读取全部行;请在 SQL 中写 LIMIT",
         ),
     ),
-    told("connParams", &[], hint("write them into the url of the source", "请写入数据源的 url")),
-    told("udfs", &[], hint("functions of Hive have no counterpart", "Hive 的函数没有对应")),
-    told(
+    noted("connParams", &[], hint("write them into the url of the source", "请写入数据源的 url")),
+    noted("udfs", &[], hint("functions of Hive have no counterpart", "Hive 的函数没有对应")),
+    noted(
         "segmentSeparator",
         &[";"],
         hint("statements are separated by ; here", "此处语句以 ; 分隔"),
     ),
-    told("dtType", &[], NOTHING),
-    told("dataTarget", NO_CODE, NOTHING),
-    told("targetTable", &[], NOTHING),
+    noted("dtType", &[], NOTHING),
+    noted("dataTarget", NO_CODE, NOTHING),
+    noted("targetTable", &[], NOTHING),
 ];
 
 pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
@@ -276,15 +276,15 @@ pub(in crate::import) const HTTP: &[KnownKey] = &[
     read("httpCheckCondition"),
     read("condition"),
     read("resourceList"),
-    told("connectTimeout", &["60000"], WAITING),
-    told("socketTimeout", &["60000"], WAITING),
-    told("maxConnectionSeconds", &[], WAITING),
-    told("enableProxy", &["false"], PROXY),
-    told("proxy", &[], PROXY),
-    told("port", &[], PROXY),
-    told("user", &[], PROXY),
+    noted("connectTimeout", &["60000"], WAITING),
+    noted("socketTimeout", &["60000"], WAITING),
+    noted("maxConnectionSeconds", &[], WAITING),
+    noted("enableProxy", &["false"], PROXY),
+    noted("proxy", &[], PROXY),
+    noted("port", &[], PROXY),
+    noted("user", &[], PROXY),
     read("password"),
-    told("enableSSL", &["false"], hint("https in its address says it", "由地址中的 https 决定")),
+    noted("enableSSL", &["false"], hint("https in its address says it", "由地址中的 https 决定")),
 ];
 const WAITING: Hint =
     hint("timeout_sec of the job limits the whole call", "作业的 timeout_sec 限制整个调用的时间");
@@ -308,7 +308,7 @@ pub(in crate::import) const DEPENDENCE: &[KnownKey] = &[
     read("dependTaskList"),
     read("failurePolicy"),
     read("failureWaitingTime"),
-    told("checkInterval", &["10"], hint("it is told of ends at once here", "此处结束时立即得知")),
+    noted("checkInterval", &["10"], hint("it is told of ends at once here", "此处结束时立即得知")),
 ];
 
 pub(in crate::import) const DEPEND_LIST: &[KnownKey] =
@@ -320,7 +320,7 @@ pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
     read("depTaskCode"),
     read("depTasks"),
     read("dateValue"),
-    told("status", &["SUCCESS"], hint("it waits for success, there, too", "原系统同样等待成功")),
+    noted("status", &["SUCCESS"], hint("it waits for success, there, too", "原系统同样等待成功")),
     record("projectCode"),
     record("projectId"),
     record("cycle"),
@@ -328,7 +328,7 @@ pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
     record("dependResult"),
     record("state"),
     record("key"),
-    told(
+    noted(
         "parameterPassing",
         &["false"],
         hint("outputs are not handed from batch to batch", "输出不会跨批次传递"),
@@ -380,7 +380,7 @@ pub(in crate::import) const SPARK: &[KnownKey] = &[
     read("rawScript"),
     read("sqlExecutionType"),
     read("namespace"),
-    told("sparkVersion", &["SPARK2", "SPARK3"], VERSION),
+    noted("sparkVersion", &["SPARK2", "SPARK3"], VERSION),
 ];
 const VERSION: Hint =
     hint("the script starts what SPARK_HOME names", "脚本启动 SPARK_HOME 指向的版本");
@@ -409,16 +409,16 @@ pub(in crate::import) const SQOOP: &[KnownKey] = &[
     read("jobType"),
     read("customShell"),
     read("resourceList"),
-    told("jobName", &[], FROM_SOURCES),
-    told("modelType", &[], FROM_SOURCES),
-    told("concurrency", &["1"], FROM_SOURCES),
-    told("splitBy", &[], FROM_SOURCES),
-    told("sourceType", &[], FROM_SOURCES),
-    told("targetType", &[], FROM_SOURCES),
-    told("sourceParams", &[], FROM_SOURCES),
-    told("targetParams", &[], FROM_SOURCES),
-    told("hadoopCustomParams", &[], FROM_SOURCES),
-    told("sqoopAdvancedParams", &[], FROM_SOURCES),
+    noted("jobName", &[], FROM_SOURCES),
+    noted("modelType", &[], FROM_SOURCES),
+    noted("concurrency", &["1"], FROM_SOURCES),
+    noted("splitBy", &[], FROM_SOURCES),
+    noted("sourceType", &[], FROM_SOURCES),
+    noted("targetType", &[], FROM_SOURCES),
+    noted("sourceParams", &[], FROM_SOURCES),
+    noted("targetParams", &[], FROM_SOURCES),
+    noted("hadoopCustomParams", &[], FROM_SOURCES),
+    noted("sqoopAdvancedParams", &[], FROM_SOURCES),
 ];
 
 pub(in crate::import) const DATAX: &[KnownKey] = &[
@@ -427,16 +427,16 @@ pub(in crate::import) const DATAX: &[KnownKey] = &[
     read("xms"),
     read("xmx"),
     read("resourceList"),
-    told("dsType", &[], FROM_SOURCES),
-    told("dataSource", NO_CODE, FROM_SOURCES),
-    told("dtType", &[], FROM_SOURCES),
-    told("dataTarget", NO_CODE, FROM_SOURCES),
-    told("sql", &[], FROM_SOURCES),
-    told("targetTable", &[], FROM_SOURCES),
-    told("preStatements", &[], FROM_SOURCES),
-    told("postStatements", &[], FROM_SOURCES),
-    told("jobSpeedByte", NO_CODE, FROM_SOURCES),
-    told("jobSpeedRecord", NO_CODE, FROM_SOURCES),
+    noted("dsType", &[], FROM_SOURCES),
+    noted("dataSource", NO_CODE, FROM_SOURCES),
+    noted("dtType", &[], FROM_SOURCES),
+    noted("dataTarget", NO_CODE, FROM_SOURCES),
+    noted("sql", &[], FROM_SOURCES),
+    noted("targetTable", &[], FROM_SOURCES),
+    noted("preStatements", &[], FROM_SOURCES),
+    noted("postStatements", &[], FROM_SOURCES),
+    noted("jobSpeedByte", NO_CODE, FROM_SOURCES),
+    noted("jobSpeedRecord", NO_CODE, FROM_SOURCES),
 ];
 const FROM_SOURCES: Hint =
     hint("its own text says it all, there, too", "以其自定义文本为准,原系统亦然");
@@ -453,22 +453,22 @@ pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
     record("projectName"),
     record("processDefinitionLocations"),
     record("processDefinitionConnects"),
-    told("processDefinitionDescription", &[], COMMENT),
-    told("scheduleWarningType", &["NONE"], MAIL),
-    told("scheduleWarningGroupId", NO_CODE, MAIL),
-    told("scheduleWarningGroupName", &[], MAIL),
+    noted("processDefinitionDescription", &[], COMMENT),
+    noted("scheduleWarningType", &["NONE"], MAIL),
+    noted("scheduleWarningGroupId", NO_CODE, MAIL),
+    noted("scheduleWarningGroupName", &[], MAIL),
     read("scheduleFailureStrategy"),
-    told("scheduleProcessInstancePriority", &["MEDIUM"], PRIORITY),
-    told("scheduleWorkerGroupId", NO_CODE, WORKER),
-    told("scheduleWorkerGroupName", &["default"], WORKER),
+    noted("scheduleProcessInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("scheduleWorkerGroupId", NO_CODE, WORKER),
+    noted("scheduleWorkerGroupName", &["default"], WORKER),
 ];
 
 pub(in crate::import) const OLD_WORKFLOW: &[KnownKey] = &[
     read("globalParams"),
     read("tasks"),
     read("timeout"),
-    told("tenantId", &["-1", "0"], TENANT),
-    told("tenantCode", &["default"], TENANT),
+    noted("tenantId", &["-1", "0"], TENANT),
+    noted("tenantCode", &["default"], TENANT),
 ];
 
 pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
@@ -495,14 +495,14 @@ pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
     record("preTaskNodeList"),
     record("preTaskDefinitionList"),
     record("extras"),
-    told("desc", &[], COMMENT),
-    told("description", &[], COMMENT),
-    told("workerGroupId", NO_CODE, WORKER),
-    told("environmentCode", NO_CODE, ENVIRONMENT),
-    told("taskGroupId", NO_CODE, POOL),
-    told("taskGroupPriority", NO_CODE, POOL_PRIORITY),
-    told("cpuQuota", NO_CODE, MEMORY),
-    told("memoryMax", NO_CODE, MEMORY),
+    noted("desc", &[], COMMENT),
+    noted("description", &[], COMMENT),
+    noted("workerGroupId", NO_CODE, WORKER),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("taskGroupId", NO_CODE, POOL),
+    noted("taskGroupPriority", NO_CODE, POOL_PRIORITY),
+    noted("cpuQuota", NO_CODE, MEMORY),
+    noted("memoryMax", NO_CODE, MEMORY),
 ];
 
 /// The keys of the parameters of a type of task; none of a type that is not carried over at all.

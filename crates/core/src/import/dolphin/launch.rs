@@ -83,12 +83,12 @@ pub(super) fn launch(
             "请在具备条件的主机上用 --label 启动节点,为作业设置 worker: 标签,并试运行",
         ),
     );
-    tell_password(task, job, draft);
+    note_password(task, job, draft);
     Ok(())
 }
 
 /// What such texts hold in the clear, a definition would, too.
-fn tell_password(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
     let script = job.script.as_deref().unwrap_or_default().to_ascii_lowercase();
     if script.contains("password") {
         draft.note(
@@ -108,7 +108,7 @@ fn param<'a>(task: &'a Task, key: &str) -> Option<&'a str> {
 }
 
 /// What programs of other types use, and this one does not.
-fn tell_unused(task: &Task, job: &JobDef, unused: &[&str], draft: &mut Draft) {
+fn note_unused(task: &Task, job: &JobDef, unused: &[&str], draft: &mut Draft) {
     let of_type = hint(
         "a program of its type does not use it, there, too",
         "该类型的程序不使用它,原系统亦然",
@@ -215,7 +215,7 @@ fn spark(
     }
     let of_jars = ["mainClass", "mainJar", "mainArgs"];
     let of_sql = ["rawScript", "sqlExecutionType"];
-    tell_unused(task, job, if is_sql { &of_jars[..] } else { &of_sql[..] }, draft);
+    note_unused(task, job, if is_sql { &of_jars[..] } else { &of_sql[..] }, draft);
     let program = if is_sql { "spark-sql" } else { "spark-submit" };
     let mut line = CommandLine::new(&format!("\"${{SPARK_HOME:?is not set}}\"/bin/{program}"));
     let mode = param(task, "deployMode").unwrap_or("local");
@@ -321,7 +321,7 @@ fn flink(
     if param(task, "programType") == Some("SQL") {
         let sql =
             param(task, "rawScript").ok_or_else(|| Words::from(("it has no SQL", "它没有 SQL")))?;
-        tell_unused(task, job, &["mainClass", "mainJar", "mainArgs"], draft);
+        note_unused(task, job, &["mainClass", "mainJar", "mainArgs"], draft);
         let mut line = CommandLine::new("\"${FLINK_HOME:?is not set}\"/bin/sql-client.sh");
         line.add("-i init.sql -f task.sql");
         line.add(others);
@@ -333,7 +333,7 @@ fn flink(
         with_files(task, job, scope, &files, &line.text(), draft);
         return Ok("FLINK_HOME");
     }
-    tell_unused(task, job, &["rawScript", "initScript"], draft);
+    note_unused(task, job, &["rawScript", "initScript"], draft);
     let version = param(task, "flinkVersion").unwrap_or("<1.10");
     let is_new = matches!(version, ">=1.12" | ">=1.13");
     let mut line = CommandLine::new("\"${FLINK_HOME:?is not set}\"/bin/flink");

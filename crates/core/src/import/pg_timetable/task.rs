@@ -7,7 +7,7 @@ use crate::domain::source::DialectName;
 use crate::domain::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
-use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, read, told};
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
 use crate::import::note::{Level, Origin, Words};
 use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
@@ -28,10 +28,10 @@ pub(in crate::import) const SQL_KEYS: &[KnownKey] =
 const NO_SQL: Hint =
     hint("it means something for SQL alone, there, too", "仅对 SQL 有意义,原系统亦然");
 pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
-    told("run_as", &[], NO_SQL),
+    noted("run_as", &[], NO_SQL),
     // It may hold a password, so it is not shown.
     read("connect_string"),
-    told("autonomous", &["false"], NO_SQL),
+    noted("autonomous", &["false"], NO_SQL),
 ];
 
 /// What the chain does when the task fails.
@@ -422,7 +422,11 @@ fn json_text(node: &Node) -> String {
     fn json(node: &Node) -> serde_json::Value {
         match &node.value {
             Value::Null => serde_json::Value::Null,
-            Value::Text(text) => text.clone().into(),
+            // Numbers and truth values are texts in this tree.
+            Value::Text(text) => match serde_json::from_str(text) {
+                Ok(found @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => found,
+                Ok(_) | Err(_) => text.clone().into(),
+            },
             Value::List(items) => items.iter().map(json).collect(),
             Value::Map(entries) => {
                 entries.iter().map(|(key, value)| (key.value.clone(), json(value))).collect()

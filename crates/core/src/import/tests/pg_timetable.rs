@@ -58,7 +58,7 @@ fn builtins_keep_all_of_their_values() {
     let made = task("kind: BUILTIN, command: Log, parameters: [it's, {a: [1, x]}]");
     assert_eq!(
         script(&made, "t"),
-        "printf '%s\\n' 'it'\\''s'\nprintf '%s\\n' '{\"a\":[\"1\",\"x\"]}'\n"
+        "printf '%s\\n' 'it'\\''s'\nprintf '%s\\n' '{\"a\":[1,\"x\"]}'\n"
     );
     let made = task("kind: BUILTIN, command: Sleep, parameters: [5, 7]");
     assert_eq!(script(&made, "t"), "sleep 5\nsleep 7\n");

@@ -2,7 +2,7 @@
 
 use super::{KeyCase, heard};
 use crate::import::System;
-use crate::import::azkaban::config::{READ, TOLD};
+use crate::import::azkaban::config::{NOTED, READ};
 use crate::import::azkaban::flow2::{FLOW_KEYS, NODE_KEYS};
 use crate::import::azkaban::trigger::{DEPENDENCY_KEYS, SCHEDULE_KEYS, TRIGGER_KEYS};
 use crate::import::tests::{given, has_note, import_files, import_text, job};
@@ -106,7 +106,7 @@ fn value_of(key: &str) -> &'static str {
 #[test]
 fn properties_of_jobs_and_of_folders() {
     let own = |name: &str| if name.ends_with('.') { format!("{name}x") } else { name.to_owned() };
-    let told = TOLD.iter().map(|(name, _)| own(name));
+    let told = NOTED.iter().map(|(name, _)| own(name));
     let read = READ.iter().map(|name| (*name).to_owned());
     let names: Vec<String> = told
         .chain(read)
