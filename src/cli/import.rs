@@ -5,7 +5,10 @@ use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
-use crate::import::{self, Asked, Given, Imported, Level, System};
+use crate::import::{
+    self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, Note, Origin, ReadItem, System,
+    Words,
+};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -22,7 +25,7 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Subcommand)]
 pub(super) enum ImportVerb {
     /// crontab files, of users or of the machine: a group and a schedule for each line
-    Crontab(FromFiles),
+    Crontab(FromCrontabs),
     /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x)
     Dolphinscheduler(FromFiles),
     /// Chains that pg_timetable reads (YAML)
@@ -41,6 +44,29 @@ pub(super) struct FromFiles {
     files: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) to: To,
+}
+
+/// Arguments of an import of crontabs.
+#[derive(Args)]
+pub(super) struct FromCrontabs {
+    /// Lines name the user they run as, as in /etc/crontab and /etc/cron.d
+    #[arg(long, conflicts_with = "user")]
+    system: bool,
+    /// Crontabs of users, whose lines name no user
+    #[arg(long)]
+    user: bool,
+    #[command(flatten)]
+    from: FromFiles,
+}
+
+impl FromCrontabs {
+    fn users(&self) -> Option<CrontabUsers> {
+        match (self.system, self.user) {
+            (true, _) => Some(CrontabUsers::Named),
+            (false, true) => Some(CrontabUsers::Own),
+            (false, false) => None,
+        }
+    }
 }
 
 /// What every import is told.
@@ -65,19 +91,26 @@ fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
 }
 
 pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
+    let mut crontab_users = None;
     let (system, args) = match verb {
-        ImportVerb::Crontab(args) => (System::Crontab, args),
+        ImportVerb::Crontab(args) => {
+            crontab_users = args.users();
+            (System::Crontab, &args.from)
+        }
         ImportVerb::Dolphinscheduler(args) => (System::DolphinScheduler, args),
         ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
         ImportVerb::Azkaban(args) => (System::Azkaban, args),
         ImportVerb::XxlJob(args) => return import_xxl::import(global, args).await,
     };
     args.to.check()?;
-    let mut given = Vec::new();
+    let mut found = FoundFiles::default();
     for file in &args.files {
-        read(file, &mut given)?;
+        read(file, &mut found)?;
     }
-    let made = import::import(system, &given, &args.to.asked()?, &app::job_kinds())?;
+    let asked = Asked { crontab_users, ..args.to.asked()? };
+    let mut made = import::import(system, &found.given, &asked, &app::job_kinds())?;
+    made.notes.extend(hidden_note(&found.hidden));
+    made.notes.sort();
     let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
     deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), &args.to)
 }
@@ -88,7 +121,12 @@ impl To {
         if let Some(code) = &self.group {
             crate::domain::id::GroupCode::parse(code)?;
         }
-        Ok(Asked { group: self.group.clone(), zone: self.zone, now: Clock::system().now() })
+        Ok(Asked {
+            group: self.group.clone(),
+            zone: self.zone,
+            crontab_users: None,
+            now: Clock::system().now(),
+        })
     }
 
     /// That the folder can be written, before anything is read.
@@ -130,7 +168,7 @@ pub(super) fn deliver_more(
             "dependencies": defs.dependencies.len(), "on_other_groups": defs.externals.len(),
             "schedules": defs.schedules.len(), "left_out": made.count(Level::LeftOut),
             "look_at": made.count(Level::Look), "different": made.count(Level::Differs),
-            "notes": made.notes,
+            "counts": made.item_counts(), "not_as_it_was": not_as_it_was(made), "notes": made.notes,
         });
         for (key, value) in more.as_object().into_iter().flatten() {
             document[key] = value.clone();
@@ -144,6 +182,7 @@ pub(super) fn deliver_more(
     }
     out::lines(lines.iter().cloned());
     out::line(&import::summary(made, lang));
+    out::lines(made.item_counts().iter().map(|count| count.line(lang)));
     match folder {
         Some(folder) => {
             let file = folder.join(DEFINITION);
@@ -152,6 +191,11 @@ pub(super) fn deliver_more(
         None => out::line(lang.pick("dry run: nothing was written", "试运行:未写入任何文件")),
     }
     Ok(Ended::Well)
+}
+
+/// The items of which a note, or the counts, say more than that they are there.
+fn not_as_it_was(made: &Imported) -> Vec<&ReadItem> {
+    made.items.iter().filter(|item| item.outcome != ItemOutcome::Carried).collect()
 }
 
 /// Whole or not at all: the files are gathered in a folder beside, which then takes the place of the
@@ -182,8 +226,32 @@ fn fill(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     Ok(())
 }
 
+/// What lies in the files and folders that were named.
+#[derive(Default)]
+struct FoundFiles {
+    given: Vec<Given>,
+    /// Paths in folders that begin with a dot; they are not read.
+    hidden: Vec<String>,
+}
+
+/// One note of hidden files; what macOS leaves in folders is no news.
+fn hidden_note(hidden: &[String]) -> Option<Note> {
+    let first = hidden.first()?;
+    let list = hidden.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(Note {
+        level: Level::LeftOut,
+        origin: Origin::new(first, 0),
+        about: String::new(),
+        said: Words::new(
+            format!("{} hidden files and folders are not read: {list}", hidden.len()),
+            format!("未读取 {} 个隐藏文件和文件夹:{list}", hidden.len()),
+        ),
+        cure: Words::new("name those that are needed one by one", "需要的请逐个指定"),
+    })
+}
+
 /// A file, or all files of a folder by name; what begins with a dot is left alone.
-fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
+fn read(path: &Path, found: &mut FoundFiles) -> Result<()> {
     let unreadable = |e: std::io::Error| {
         anyhow::Error::from(BadInput(format!("{}: cannot be read: {e}", path.display())))
     };
@@ -192,17 +260,23 @@ fn read(path: &Path, given: &mut Vec<Given>) -> Result<()> {
         let entries = std::fs::read_dir(path).map_err(unreadable)?;
         let mut inside: Vec<PathBuf> =
             entries.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>().map_err(unreadable)?;
-        inside.retain(|p| p.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.')));
+        inside.sort();
+        let name = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
+        let (hidden, mut inside): (Vec<PathBuf>, Vec<PathBuf>) =
+            inside.into_iter().partition(|p| name(p).is_some_and(|n| n.starts_with('.')));
+        let is_of_mac =
+            |p: &PathBuf| name(p).is_some_and(|n| n == ".DS_Store" || n.starts_with("._"));
+        let hidden = hidden.iter().filter(|p| !is_of_mac(p));
+        found.hidden.extend(hidden.map(|p| p.display().to_string()));
         // A link to a folder may lead round in a circle.
         inside.retain(|p| !(p.is_symlink() && p.is_dir()));
-        inside.sort();
-        return inside.iter().try_for_each(|one| read(one, given));
+        return inside.iter().try_for_each(|one| read(one, found));
     }
     if about.len() > LARGEST {
         let text = format!("{}: larger than {} MiB", path.display(), LARGEST >> 20);
         return Err(BadInput(text).into());
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    given.push(Given { path: path.display().to_string(), bytes });
+    found.given.push(Given { path: path.display().to_string(), bytes });
     Ok(())
 }

@@ -2,7 +2,9 @@
 //! are depends on the release, so they are asked for first.
 
 use crate::db::{Dialect, Row};
-use crate::domain::xxl_tables::{Signs, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
+use crate::domain::xxl_tables::{
+    Signs, UnreadColumn, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser,
+};
 use crate::store::Tx;
 use anyhow::{Context as _, Result, bail};
 use secrecy::SecretString;
@@ -140,7 +142,24 @@ pub async fn read(tx: &mut Tx) -> Result<XxlTables> {
         jobs: jobs.iter().map(|row| job(row, schema)).collect::<Result<_>>()?,
         users: users.map(|rows| rows.iter().map(user).collect()).transpose()?,
         server_zone: server_zone(tx).await?,
+        unread: unread(&columns),
     })
+}
+
+/// What no query of ours asks for.
+fn unread(columns: &Columns) -> Vec<UnreadColumn> {
+    let tables: [(&'static str, &[Column]); 3] =
+        [(GROUPS, &OF_GROUPS), (JOBS, &OF_JOBS), (USERS, &OF_USERS)];
+    let mut found = Vec::new();
+    for (table, wanted) in tables {
+        let read = |name: &str| {
+            let first = |c: &&Column| c.names.iter().find(|n| columns.contains_key(&key(table, n)));
+            wanted.iter().filter_map(|c| first(&c)).any(|first| *first == name)
+        };
+        let own = columns.keys().filter(|(t, column)| t == table && !read(column));
+        found.extend(own.map(|(_, column)| UnreadColumn { table, column: column.clone() }));
+    }
+    found
 }
 
 fn key(table: &str, column: &str) -> (String, String) {

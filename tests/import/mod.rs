@@ -7,7 +7,9 @@ use procession::domain::id::JobCode;
 use procession::domain::job::{Definition, JobDef};
 use procession::domain::time::Millis;
 use procession::domain::trigger_rule::When;
-use procession::import::{Asked, Given, ImportError, Imported, Level, System, import, markdown};
+use procession::import::{
+    Asked, Given, ImportError, Imported, ItemKind, ItemOutcome, Level, System, import, markdown,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 const NOW: Millis = Millis(1_789_948_800_000);
 
 fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), now: NOW }
+    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
 }
 
 fn folder() -> PathBuf {
@@ -114,6 +116,33 @@ fn every_fixture_becomes_a_sound_definition() {
                 assert!(!note.said.pick(lang).is_empty(), "{name}: {note:?}");
             }
             assert!(report.lines().count() > 5, "{report}");
+        }
+    }
+}
+
+/// What stands in each fixture, counted by hand: jobs and schedules.
+#[test]
+fn all_that_was_read_is_counted_once() {
+    for (system, name, jobs, schedules) in [
+        (System::Crontab, "crontab", 8, 8),
+        (System::Crontab, "etc_crontab", 2, 2),
+        (System::PgTimetable, "pg_timetable.yaml", 6, 2),
+        (System::Azkaban, "azkaban1", 4, 0),
+        (System::Azkaban, "azkaban1.zip", 4, 0),
+        (System::Azkaban, "azkaban2", 5, 0),
+        (System::DolphinScheduler, "dolphinscheduler_1.json", 2, 1),
+        (System::DolphinScheduler, "dolphinscheduler_3.json", 12, 1),
+    ] {
+        let made = taken(system, name);
+        let counts = made.item_counts();
+        let read = |kind: ItemKind| counts.iter().find(|c| c.kind == kind).map_or(0, |c| c.read);
+        assert_eq!((read(ItemKind::Job), read(ItemKind::Schedule)), (jobs, schedules), "{name}");
+        for count in counts {
+            assert_eq!(count.read, count.carried + count.changed + count.left_out, "{name}");
+        }
+        for item in made.items.iter().filter(|item| item.outcome != ItemOutcome::Carried) {
+            let noted = made.notes.iter().any(|n| n.origin == item.origin);
+            assert!(noted, "{name}: {item:?} is in no note");
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn check_xxl_job(input: &[u8]) {
 }
 
 fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), now: NOW }
+    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
 }
 
 fn check_bundle(system: System, bundle: &Bundle) {

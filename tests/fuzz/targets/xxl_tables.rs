@@ -24,6 +24,7 @@ pub(super) fn parse(text: &str) -> Option<XxlTables> {
         jobs: rows(&document["jobs"]).map(job).collect(),
         users: document["users"].is_array().then(|| rows(&document["users"]).map(user).collect()),
         server_zone: document["server_zone"].as_str().map(str::to_owned),
+        unread: Vec::new(),
     })
 }
 

@@ -263,6 +263,11 @@ async fn a_thousand_jobs_come_over() {
         assert_eq!((&document["groups"], &document["jobs"]), (&100.into(), &1_000.into()));
         assert_eq!((&document["dependencies"], &document["schedules"]), (&900.into(), &100.into()));
         assert_eq!(document["left_out"], 0, "{}", document["notes"]);
+        let count = |kind: &str, read: u64| {
+            serde_json::json!({"kind": kind, "read": read, "carried": read, "changed": 0, "left_out": 0})
+        };
+        assert_eq!(document["counts"][0], count("job", 1_000));
+        assert_eq!(document["counts"][1], count("schedule", 100));
     })
     .await;
 }

@@ -70,6 +70,17 @@ pub struct XxlTables {
     pub users: Option<Vec<XxlUser>>,
     /// The zone of the database's server, where it has one with a name.
     pub server_zone: Option<String>,
+    /// Columns of these tables that nothing here reads: of every release, and those that a fork added.
+    pub unread: Vec<UnreadColumn>,
+}
+
+/// A column that is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadColumn {
+    /// Its table.
+    pub table: &'static str,
+    /// Its name, in lower case.
+    pub column: String,
 }
 
 /// A row of `xxl_job_group`: executors.

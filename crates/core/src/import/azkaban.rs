@@ -2,16 +2,19 @@
 //! folder or single files.
 
 mod condition;
+pub(super) mod config;
 mod flow1;
-mod flow2;
+pub(super) mod flow2;
 mod job;
 mod properties;
+pub(super) mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
+use crate::import::tally::ItemKind;
 use crate::import::unzip::{is_zip, unzip};
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,6 +29,8 @@ pub(crate) struct Node {
     parents: Vec<(Origin, String)>,
     condition: Option<(Origin, String)>,
     nodes: Vec<Node>,
+    /// Of Flow 1.0: whether Azkaban reads the mails of the flow from this job.
+    is_last: bool,
 }
 
 /// A flow, with what it says for all its nodes.
@@ -35,6 +40,8 @@ pub(crate) struct Flow {
     name: String,
     config: Vec<(String, String)>,
     nodes: Vec<Node>,
+    /// Only Flow 2.0 has one.
+    trigger: Option<trigger::FlowTrigger>,
 }
 
 /// The flow that a node is made for.
@@ -56,7 +63,7 @@ pub(crate) enum Files {
 
 /// Reads projects.
 pub(crate) fn read(given: &[Given], draft: &mut Draft) {
-    let files = unpacked(given, draft);
+    let files = without_mac_metadata(unpacked(given, draft), draft);
     let is = |file: &Given, end: &str| file.path.to_ascii_lowercase().ends_with(end);
     let mut flows = Vec::new();
     for file in files.iter().filter(|f| is(f, ".flow")) {
@@ -72,7 +79,12 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         draft.fault(&at, "there is no .job and no .flow with nodes in it", "give a project's zip");
         return;
     }
-    let others: Vec<&Given> = others.into_iter().filter(|f| !is(f, ".project")).collect();
+    let (projects, others): (Vec<&Given>, Vec<&Given>) =
+        others.into_iter().partition(|f| is(f, ".project"));
+    for file in projects {
+        // It says of which version the flows are, and their files tell that.
+        draft.note_record_key(&file.path, "azkaban-flow-version");
+    }
     for file in &others {
         draft.beside(&format!("files/{}", inside(&file.path, given)), file.bytes.clone());
     }
@@ -84,8 +96,12 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     for flow in &flows {
         let Some(group) = groups.get(&flow.name) else { continue };
         job::of_group(flow, group, has, draft);
+        config::check_flow(flow, draft);
         let around = Around { group, flow, groups: &groups, files: has };
-        level(&flow.nodes, "", &[], &around, draft);
+        let waits = trigger::add_waits(flow, group, draft);
+        let inside = Inside { prefix: "", above: &waits, rule: None };
+        level(&flow.nodes, &inside, &around, draft);
+        trigger::add_schedule(flow, group, draft);
     }
     of_the_whole(&flows, draft);
 }
@@ -93,18 +109,29 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
 fn of_the_whole(flows: &[Flow], draft: &mut Draft) {
     let Some(first) = flows.first() else { return };
     let at = Origin::new(&first.at.file, 0);
-    draft.note(
-        Level::Look,
-        (&at, ""),
-        (
-            "Azkaban keeps schedules in its database, so none comes with a project",
-            "Azkaban 的调度保存在其数据库中,项目文件里没有",
-        ),
-        (
-            "add schedules: to the file, or procession schedule add",
-            "请在文件中添加 schedules:,或使用 procession schedule add",
-        ),
-    );
+    let unscheduled: Vec<&str> =
+        flows.iter().filter(|f| f.trigger.is_none()).map(|f| f.name.as_str()).collect();
+    if !unscheduled.is_empty() {
+        draft.note(
+            Level::Look,
+            (&at, ""),
+            (
+                format!(
+                    "no trigger in these files starts {}; schedules that were set in Azkaban's console are in its \
+                     database",
+                    unscheduled.join(", ")
+                ),
+                format!(
+                    "文件中没有触发器启动 {};在 Azkaban 页面设置的调度保存在其数据库中",
+                    unscheduled.join("、")
+                ),
+            ),
+            (
+                "add schedules: to the file, or procession schedule add",
+                "请在文件中添加 schedules:,或使用 procession schedule add",
+            ),
+        );
+    }
     draft.note(
         Level::Differs,
         (&at, ""),
@@ -134,6 +161,30 @@ fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
     files
 }
 
+/// What macOS adds to archives and folders is no part of a project.
+fn without_mac_metadata(files: Vec<Given>, draft: &mut Draft) -> Vec<Given> {
+    let (metadata, files): (Vec<Given>, Vec<Given>) =
+        files.into_iter().partition(|file| is_mac_metadata(&file.path));
+    if let Some(first) = metadata.first() {
+        let count = metadata.len();
+        draft.note(
+            Level::LeftOut,
+            (&Origin::new(&first.path, 0), ""),
+            (
+                format!("{count} entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"),
+                format!("未迁移 macOS 附加的 {count} 个条目:__MACOSX/、._*、.DS_Store"),
+            ),
+            ("", ""),
+        );
+    }
+    files
+}
+
+fn is_mac_metadata(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("._") || name == ".DS_Store" || path.split('/').any(|part| part == "__MACOSX")
+}
+
 /// A path below what was given: the archive, or the folder that all files have in common.
 fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
     let archives = given.iter().filter(|g| is_zip(&g.bytes));
@@ -148,12 +199,20 @@ fn inside<'a>(path: &'a str, given: &[Given]) -> &'a str {
     path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/')
 }
 
+/// The flow within a flow whose nodes are made.
+struct Inside<'a> {
+    prefix: &'a str,
+    /// The jobs that its first nodes wait for.
+    above: &'a [JobCode],
+    /// The condition of the flow, which is that of its first nodes.
+    rule: Option<condition::Rule>,
+}
+
 /// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each
 /// node by its name: of a flow, those of its last jobs.
 fn level(
     nodes: &[Node],
-    prefix: &str,
-    above: &[JobCode],
+    inside: &Inside<'_>,
     around: &Around<'_>,
     draft: &mut Draft,
 ) -> HashMap<String, Vec<JobCode>> {
@@ -189,17 +248,24 @@ fn level(
         let own = node.parents.iter().filter_map(|(_, p)| last.get(p)).flatten();
         let mut waits: Vec<JobCode> = own.cloned().collect();
         if node.parents.is_empty() {
-            waits.extend_from_slice(above);
+            waits.extend_from_slice(inside.above);
         }
-        let title = format!("{prefix}{}", node.name);
+        let title = format!("{}{}", inside.prefix, node.name);
+        let outer = inside.rule.clone().filter(|_| node.parents.is_empty());
         if node.nodes.is_empty() {
-            let rule = condition::read(node, nodes, &last, draft);
+            draft.begin_item(ItemKind::Job, &node.at, &title);
+            let rule = outer.unwrap_or_else(|| condition::read(node, nodes, &last, draft));
+            config::check_node(node, around, draft);
             let made = job::job(node, &title, rule, around, draft);
             waits.iter().for_each(|parent| draft.depends(&made, parent, When::Success));
+            draft.end_item();
             last.insert(node.name.clone(), vec![made]);
             continue;
         }
-        let inner = level(&node.nodes, &format!("{title}."), &waits, around, draft);
+        let own = node.condition.as_ref().map(|_| condition::read(node, nodes, &last, draft));
+        let prefix = format!("{title}.");
+        let within = Inside { prefix: &prefix, above: &waits, rule: outer.or(own) };
+        let inner = level(&node.nodes, &within, around, draft);
         let waited: BTreeSet<&str> =
             node.nodes.iter().flat_map(|n| n.parents.iter().map(|(_, p)| p.as_str())).collect();
         let ends = node.nodes.iter().filter(|n| !waited.contains(n.name.as_str()));

@@ -56,6 +56,7 @@ pub(crate) fn failing(draft: &mut Draft, at: &Origin, mut job: JobDef, why: &Wor
     );
     let code = job.code.to_string();
     draft.note(Level::LeftOut, (at, &code), why.clone(), cure);
+    draft.leave_item_out();
     job
 }
 

@@ -1,6 +1,7 @@
 //! crontab(5): a group, a job and a schedule for each line, because each line runs by itself.
 
 mod line;
+mod owner;
 
 use crate::domain::cron::Cron;
 use crate::domain::misfire::MisfirePolicy;
@@ -8,12 +9,14 @@ use crate::domain::overlap::Overlap;
 use crate::domain::recipient::Recipient;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::trigger::TriggerWords;
-use crate::import::Given;
 use crate::import::body::{quoted, text, title_of};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
-use line::{Entry, Line, Users, When, users};
+use crate::import::tally::ItemKind;
+use crate::import::{CrontabUsers as Users, Given};
+use line::{Entry, Extra, Line, When};
+use owner::find_users;
 
 /// Reads crontabs.
 pub(crate) fn read(given: &[Given], draft: &mut Draft) {
@@ -52,7 +55,13 @@ impl Around {
 }
 
 fn crontab(path: &str, text: &str, draft: &mut Draft) {
-    let users = users(path, text);
+    let users = match find_users(path, text, draft.asked.crontab_users) {
+        Ok(users) => users,
+        Err(undecided) => {
+            draft.fault(&Origin::new(path, undecided.line), undecided.what, undecided.fix);
+            return;
+        }
+    };
     let mut around = Around::default();
     let before = draft.defs.jobs.len();
     for (number, line) in (1..).zip(text.lines()) {
@@ -154,6 +163,18 @@ fn setting(at: &Origin, name: &str, value: &str, draft: &mut Draft) {
             ),
             ("", ""),
         ),
+        "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => draft.note(
+            Level::LeftOut,
+            (at, name),
+            (
+                format!("{name}={value} is left out: it is about mails with the output of a line"),
+                format!("{name}={value} 未迁移:它只影响含输出的邮件"),
+            ),
+            (
+                "[notify.email] of procession.toml says how mails are sent",
+                "邮件的发送方式见 procession.toml 的 [notify.email]",
+            ),
+        ),
         "MAILTO" => {
             for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
                 if Recipient::of(word).is_err() {
@@ -183,7 +204,16 @@ fn is_shell(value: &str) -> bool {
 fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, draft: &mut Draft) {
     let title = comment.unwrap_or_else(|| title_of(&split_input(&entry.command).0));
     let title = if title.is_empty() { format!("line {}", at.line) } else { title };
-    let Some(timing) = timing(at, &entry.when, &title, draft) else { return };
+    let schedule = draft.begin_item(ItemKind::Schedule, at, &title);
+    let timing = timing(at, &entry.when, &title, draft);
+    let job = draft.begin_item(ItemKind::Job, at, &title);
+    let Some(timing) = timing else {
+        // The note of its schedule says why.
+        draft.leave_item_out();
+        draft.end_item();
+        return;
+    };
+    draft.resume_item(schedule);
     let overlap = entry.overlaps().then_some(Overlap::Parallel);
     if let Some(random) = entry.random {
         draft.note(
@@ -197,6 +227,10 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
             ),
             ("", ""),
         );
+    }
+    draft.resume_item(job);
+    for extra in &entry.extras {
+        note_extra(at, &title, extra, draft);
     }
     let group = draft.group(&title);
     let mut job = draft.job(at, &group, &title, "SCRIPT");
@@ -217,8 +251,39 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
         overlap,
         ..TriggerWords::default()
     };
+    draft.resume_item(schedule);
     draft.schedule(at, words, Firing::On);
     draft.push(job);
+    draft.end_item();
+}
+
+/// What only some crons know.
+fn note_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
+    let said = match extra {
+        Extra::Group(group) => (
+            format!(
+                "{group} behind its user is left out: scripts run as the user of procession serve"
+            ),
+            format!("用户后的 {group} 未迁移:脚本以 procession serve 的用户运行"),
+        ),
+        Extra::Unlogged => (
+            "the minus before its minutes is left out: each run is on record here".to_owned(),
+            "分钟前的减号未迁移:此处每次运行都有记录".to_owned(),
+        ),
+        Extra::Flags(flags) => (
+            format!(
+                "{flags} before its command is left out: it is a flag of BSD's cron for mails, logs or overlaps"
+            ),
+            format!("命令前的 {flags} 未迁移:它是 BSD cron 关于邮件、日志或重叠运行的选项"),
+        ),
+    };
+    let cure = match extra {
+        Extra::Flags(flags) if flags.contains('s') => {
+            ("overlap: skip on its schedule is what -s does", "调度的 overlap: skip 相当于 -s")
+        }
+        Extra::Flags(_) | Extra::Group(_) | Extra::Unlogged => ("", ""),
+    };
+    draft.note(Level::LeftOut, (at, title), said, cure);
 }
 
 /// When a line runs; none when nothing here fires so, which is said.

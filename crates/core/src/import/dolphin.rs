@@ -1,7 +1,10 @@
 //! Apache DolphinScheduler: a workflow is a group, its tasks are jobs.
 
 mod call;
+mod delay;
 mod job;
+pub(super) mod keys;
+mod launch;
 mod read;
 mod sql;
 mod value;
@@ -9,7 +12,7 @@ mod wait;
 
 use crate::domain::cron::Cron;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::{JobDef, ParamDecl};
+use crate::domain::job::{JobDef, OnFailure, ParamDecl};
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::trigger::TriggerWords;
@@ -17,8 +20,11 @@ use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
+use crate::import::tree::word;
 use read::{Flow, Scheduled, Task};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
@@ -56,8 +62,12 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         let group = if is_only { draft.only_group(&flow.name) } else { draft.group(&flow.name) };
         codes.groups.insert(flow.key.clone(), group.clone());
         codes.groups.entry(flow.name.clone()).or_insert_with(|| group.clone());
-        let made: Vec<JobDef> =
-            flow.tasks.iter().map(|t| draft.job(&t.at, &group, &t.name, "NOOP")).collect();
+        let mut made: Vec<JobDef> = Vec::with_capacity(flow.tasks.len());
+        for task in &flow.tasks {
+            draft.begin_item(ItemKind::Job, &task.at, &task.name);
+            made.push(draft.job(&task.at, &group, &task.name, "NOOP"));
+        }
+        draft.end_item();
         for (task, job) in flow.tasks.iter().zip(&made) {
             let key = (flow.key.clone(), task.key.clone());
             if codes.jobs.insert(key, job.code.clone()).is_some() {
@@ -80,9 +90,14 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
     let params = params(flow, draft);
     if let Some(made) = draft.group_mut(&group) {
         made.params = params;
+        made.on_failure = match flow.schedule.as_ref().map(|s| s.failure.as_str()) {
+            Some("END") => OnFailure::Stop,
+            Some(_) | None => OnFailure::GoOn,
+        };
         let limit = flow.timeout_min.clamp(0, LONGEST_MIN);
         made.batch_timeout_sec = u32::try_from(limit * 60).ok().filter(|s| *s > 0);
     }
+    note_cut_timeout(flow, group.as_str(), draft);
     let workers: Vec<&str> = flow.tasks.iter().map(|t| t.worker.as_str()).collect();
     if let Some(worker) = workers.iter().find(|w| !w.is_empty() && **w != "default") {
         draft.note(
@@ -101,12 +116,36 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
         );
     }
     for (task, job) in flow.tasks.iter().zip(jobs) {
+        draft.resume_job(&job.code);
         job::fill(task, job, flow, codes, draft);
+        draft.end_item();
     }
+    declare_resource_dir(flow, &group, draft);
     edges(flow, codes, draft);
+    delay::add_waits(flow, &group, codes, draft);
     if let Some(schedule) = &flow.schedule {
+        draft.begin_item(ItemKind::Schedule, &schedule.at, &flow.name);
         scheduled(flow, schedule, &group, draft);
+        draft.end_item();
     }
+}
+
+fn note_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
+    if flow.timeout_min <= LONGEST_MIN {
+        return;
+    }
+    draft.note(
+        Level::Differs,
+        (&flow.at, group),
+        (
+            format!(
+                "its time-out of {} min is cut to 30 days, the longest there is",
+                flow.timeout_min
+            ),
+            format!("超时 {} 分钟超过上限,改为 30 天", flow.timeout_min),
+        ),
+        ("", ""),
+    );
 }
 
 fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
@@ -135,6 +174,33 @@ fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
         made.insert(name.to_lowercase(), decl);
     }
     made.into_values().collect()
+}
+
+/// A group whose scripts start files of the resource centre says where those are.
+fn declare_resource_dir(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
+    let names_files = |job: &&JobDef| job.params.iter().any(|p| p.name == launch::FILES_PARAM);
+    if !draft.defs.jobs.iter().filter(|job| job.group == *group).any(|job| names_files(&job)) {
+        return;
+    }
+    if let Some(made) = draft.group_mut(group) {
+        made.params.push(ParamDecl { value: None, ..ParamDecl::plain(launch::FILES_PARAM, "") });
+    }
+    draft.note(
+        Level::Look,
+        (&flow.at, group.as_str()),
+        (
+            "its scripts start files of DolphinScheduler's resource centre, which are not in an export",
+            "其脚本启动资源中心的文件,导出文件不含这些文件",
+        ),
+        (
+            format!(
+                "copy them to the hosts that run scripts and write their folder as value of the parameter {} of \
+                 the group",
+                launch::FILES_PARAM
+            ),
+            format!("请将文件复制到运行脚本的主机,并把目录填入作业组参数 {}", launch::FILES_PARAM),
+        ),
+    );
 }
 
 /// What waits for what. A task that is switched off is passed over there, so whatever waits for it waits
@@ -172,6 +238,8 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
 
 fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
     let at = &schedule.at;
+    check_keys(&schedule.source.node, &[schedule.source.keys], &flow.name, draft);
+    note_schedule_limits(flow, schedule, draft);
     if let Err(error) = Cron::parse(&schedule.cron) {
         let what = format!("workflow {}: {error}", flow.name);
         draft.fault(at, what, "mend its schedule there and export it anew");
@@ -197,7 +265,18 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
         "SERIAL_WAIT" => Overlap::Queue,
         "SERIAL_DISCARD" => Overlap::Skip,
         "SERIAL_PRIORITY" => Overlap::Replace,
-        _ => Overlap::Parallel,
+        "" | "PARALLEL" => Overlap::Parallel,
+        other => {
+            let note = KeyNote { at, about: &flow.name, key: "executionType", value: Some(other) };
+            draft.note_key(
+                note,
+                hint(
+                    "it is none that is known: overlap: parallel",
+                    "无法识别,改为 overlap: parallel",
+                ),
+            );
+            Overlap::Parallel
+        }
     };
     let words = TriggerWords {
         code: flow.name.clone(),
@@ -214,6 +293,38 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
         ..TriggerWords::default()
     };
     draft.schedule(at, words, if schedule.is_on { Firing::On } else { Firing::Off });
+}
+
+/// What a schedule says that is carried over in another way, or cannot be read.
+fn note_schedule_limits(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
+    let at = &schedule.at;
+    if schedule.failure == "END" {
+        draft.note(
+            Level::Differs,
+            (at, &flow.name),
+            (
+                "failureStrategy END: on_failure of the group starts nothing new after a failure, whatever started \
+                 the batch; what runs already goes on to its end",
+                "failureStrategy END:作业组的 on_failure 在失败后不再启动新作业(不论批次由谁启动),已运行的作业运行到结束",
+            ),
+            ("", ""),
+        );
+    }
+    let node = &schedule.source.node;
+    for (key, found) in [
+        (["startTime", "scheduleStartTime"], &schedule.start),
+        (["endTime", "scheduleEndTime"], &schedule.end),
+    ] {
+        let text = key.iter().find_map(|key| word(node, key)).filter(|t| !t.trim().is_empty());
+        if let (Some(text), None) = (text, found) {
+            let note = KeyNote { at, about: &flow.name, key: key[0], value: Some(text) };
+            let form = hint(
+                "write it as 2024-01-31T00:00:00 into the schedule",
+                "请按 2024-01-31T00:00:00 的形式写入调度",
+            );
+            draft.note_key(note, form);
+        }
+    }
 }
 
 /// Where something of a task stands.

@@ -13,7 +13,8 @@ use crate::import::finish::Beside;
 use crate::import::name::Names;
 use crate::import::note::{Level, Note, Origin, Words};
 use crate::import::schedule::{Firing, Pending};
-use std::collections::{HashMap, HashSet};
+use crate::import::tally::{ItemId, ItemKind, Tally};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Longest a body may run here; what may run longer elsewhere is cut to it, with a note.
@@ -40,6 +41,10 @@ pub struct Draft {
     edges: HashSet<(JobCode, JobCode)>,
     parents: HashMap<JobCode, i32>,
     met: HashSet<(&'static str, String)>,
+    pub(super) tally: Tally,
+    item_of: HashMap<JobCode, ItemId>,
+    /// By file, the keys that describe rows of the other system.
+    record_keys: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Draft {
@@ -62,6 +67,9 @@ impl Draft {
             edges: HashSet::new(),
             parents: HashMap::new(),
             met: HashSet::new(),
+            tally: Tally::default(),
+            item_of: HashMap::new(),
+            record_keys: BTreeMap::new(),
         }
     }
 
@@ -86,6 +94,62 @@ impl Draft {
         self.defs.jobs.is_empty() && self.notes.is_empty()
     }
 
+    /// Something was read that becomes a part of the definition, or does not: what is said and made next is
+    /// of it, and the report counts it.
+    pub(crate) fn begin_item(&mut self, kind: ItemKind, at: &Origin, title: &str) -> ItemId {
+        self.tally.begin(kind, at, title)
+    }
+
+    /// What is said and made next is of an item that was read before.
+    pub(crate) fn resume_item(&mut self, item: ItemId) {
+        self.tally.work_on(Some(item));
+    }
+
+    /// What is said and made next is of the item of this job.
+    pub(crate) fn resume_job(&mut self, code: &JobCode) {
+        self.tally.work_on(self.item_of.get(code).copied());
+    }
+
+    /// What is said next is of no item: it holds for a file, a group or all of it.
+    pub(crate) fn end_item(&mut self) {
+        self.tally.work_on(None);
+    }
+
+    /// The item that was begun last is there, though not as a part of the definition.
+    pub(crate) fn carry_item(&mut self) {
+        if let Some(item) = self.tally.current() {
+            self.tally.carry(item);
+        }
+    }
+
+    /// The item that was begun last is not carried over; a note says why.
+    pub(crate) fn leave_item_out(&mut self) {
+        if let Some(item) = self.tally.current() {
+            self.tally.leave_out(item);
+        }
+    }
+
+    /// A key that describes a row of the other system, and nothing that runs.
+    pub(crate) fn note_record_key(&mut self, file: &str, key: &str) {
+        self.record_keys.entry(file.to_owned()).or_default().insert(key.to_owned());
+    }
+
+    /// One note of all such keys of a file.
+    pub(crate) fn flush_record_keys(&mut self) {
+        self.end_item();
+        for (file, keys) in std::mem::take(&mut self.record_keys) {
+            let keys: Vec<String> = keys.into_iter().collect();
+            let said = (
+                format!(
+                    "these keys describe rows of that system and nothing that runs, so nothing here has them: {}",
+                    keys.join(", ")
+                ),
+                format!("以下键只描述原系统的记录,与运行无关,此处没有对应:{}", keys.join("、")),
+            );
+            self.note(Level::Differs, (&Origin::new(file, 0), ""), said, ("", ""));
+        }
+    }
+
     /// Something that is not, or not quite, as it was.
     pub fn note(
         &mut self,
@@ -94,6 +158,9 @@ impl Draft {
         said: impl Into<Words>,
         cure: impl Into<Words>,
     ) {
+        if let Some(item) = self.tally.current() {
+            self.tally.add_note(item);
+        }
         self.notes.push(Note {
             level,
             origin: origin.clone(),
@@ -136,6 +203,9 @@ impl Draft {
     pub fn job(&mut self, at: &Origin, group: &GroupCode, title: &str, job_type: &str) -> JobDef {
         let code = JobCode::parse(&self.jobs.name(title)).expect("names are made to fit");
         let job_type = JobType::parse(job_type).expect("importers know the job types");
+        let item = self.tally.current_of(ItemKind::Job);
+        let item = item.unwrap_or_else(|| self.tally.begin(ItemKind::Job, at, title));
+        self.item_of.insert(code.clone(), item);
         self.origins.insert(code.clone(), at.clone());
         self.groups_of.insert(code.clone(), group.clone());
         let name = title_or(title, code.as_str());
@@ -144,6 +214,9 @@ impl Draft {
 
     /// A job is complete.
     pub fn push(&mut self, job: JobDef) {
+        if let Some(item) = self.item_of.get(&job.code) {
+            self.tally.carry(*item);
+        }
         self.defs.jobs.push(job);
     }
 
@@ -158,6 +231,21 @@ impl Draft {
         let (job_code, depends_on, dependency_order) = (job.clone(), parent.clone(), *order);
         let edge = JobDependency { group, job_code, depends_on, dependency_order, when };
         self.defs.dependencies.push(edge);
+    }
+
+    /// What `job` waited for so far, `other` waits for in its place.
+    pub(crate) fn hand_parents_on(&mut self, job: &JobCode, other: &JobCode) {
+        for edge in self.defs.dependencies.iter_mut().filter(|edge| edge.job_code == *job) {
+            self.edges.remove(&(job.clone(), edge.depends_on.clone()));
+            self.edges.insert((other.clone(), edge.depends_on.clone()));
+            edge.job_code = other.clone();
+        }
+        if let Some(order) = self.parents.remove(job) {
+            self.parents.insert(other.clone(), order);
+        }
+        for external in self.defs.externals.iter_mut().filter(|e| e.job_code == *job) {
+            external.job_code = other.clone();
+        }
     }
 
     /// A job waits for other batches.
@@ -194,7 +282,11 @@ impl Draft {
             format!("write its url in the file, or set {env}; the password goes into password_env"),
             format!("请在文件中填写 url,或设置环境变量 {env};密码用 password_env 指定"),
         );
+        // It is about the source, and not about the first job that names it.
+        let item = self.tally.current();
+        self.tally.work_on(None);
         self.note(Level::Look, (at, name.as_str()), said, cure);
+        self.tally.work_on(item);
         self.source_of.insert(title.to_owned(), name.clone());
         name
     }
@@ -220,7 +312,14 @@ impl Draft {
     pub fn schedule(&mut self, at: &Origin, mut words: TriggerWords, firing: Firing) {
         words.name = words.name.map(|name| title_or(&name, &words.code));
         words.code = self.schedules.name(&words.code);
-        self.pending.push(Pending { origin: at.clone(), words, firing });
+        let item = self.tally.current_of(ItemKind::Schedule);
+        let item = item.unwrap_or_else(|| {
+            let before = self.tally.current();
+            let item = self.tally.begin(ItemKind::Schedule, at, &words.code);
+            self.tally.work_on(before);
+            item
+        });
+        self.pending.push(Pending { item, origin: at.clone(), words, firing });
     }
 
     /// A file that stands beside the definition; its path leads nowhere else, whatever an archive says.

@@ -7,6 +7,7 @@ use crate::domain::job::{Definition, JobKind};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Note, Origin, Words};
 use crate::import::schedule::settled;
+use crate::import::tally::{ItemCount, ReadItem};
 
 /// Lines of a script that stand in the definition itself; a longer one is a file beside it.
 const LINES_INSIDE: usize = 30;
@@ -31,9 +32,16 @@ pub struct Imported {
     pub files: Vec<Beside>,
     /// What is not as it was, the worst first.
     pub notes: Vec<Note>,
+    /// All that was read, in the order of the source, with what became of it.
+    pub items: Vec<ReadItem>,
 }
 
 impl Imported {
+    /// What was read, by kind and by what became of it.
+    pub fn item_counts(&self) -> Vec<ItemCount> {
+        ItemCount::of_all(&self.items)
+    }
+
     /// How many notes are of a level.
     pub fn count(&self, level: Level) -> usize {
         self.notes.iter().filter(|n| n.level == level).count()
@@ -57,6 +65,7 @@ impl Draft {
     /// # Errors
     /// What cannot be read, circles, and what no definition file could say.
     pub fn finish(mut self, kinds: &[JobKind]) -> Result<Imported, ImportError> {
+        self.flush_record_keys();
         self.circles();
         self.refuse_without_job();
         if !self.report.is_sound() {
@@ -64,7 +73,14 @@ impl Draft {
             return Err(ExportError::Unwritable("the report is empty".to_owned()).into());
         }
         for pending in std::mem::take(&mut self.pending) {
+            let item = pending.item;
             let (made, notes) = settled(pending, &self.defs, self.asked.now);
+            if made.is_some() {
+                self.tally.carry(item);
+            }
+            if !notes.is_empty() {
+                self.tally.add_note(item);
+            }
             self.defs.schedules.extend(made);
             self.notes.extend(notes);
         }
@@ -82,9 +98,11 @@ impl Draft {
         let scripts = written.scripts.into_iter();
         let mut files = self.beside;
         files.extend(scripts.map(|(path, text)| Beside { path, bytes: text.into_bytes() }));
+        let (items, missing) = self.tally.settle();
+        self.notes.extend(missing);
         self.notes.sort();
         self.notes.dedup();
-        Ok(Imported { definition: self.defs, text: written.text, files, notes: self.notes })
+        Ok(Imported { definition: self.defs, text: written.text, files, notes: self.notes, items })
     }
 
     /// Refuses files of which nothing becomes a job: no definition is without one.

@@ -1,8 +1,9 @@
 //! import: makes definitions of what other systems run. In: their text or rows. Out: a definition with its schedules, and a report.
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
 //! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
-//! Story order: note (what is said), name (titles become codes), draft (what is gathered), schedule (when it
-//! fires, under which numbers), finish (sound, and as text), report (for people); then one file per system.
+//! Story order: note (what is said), keys (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
+//! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
+//! report (for people); then one file per system.
 
 mod azkaban;
 mod body;
@@ -10,11 +11,15 @@ mod crontab;
 mod dolphin;
 mod draft;
 mod finish;
+mod keys;
 mod name;
 mod note;
 mod pg_timetable;
 mod report;
 mod schedule;
+mod tally;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod unzip;
 mod xxl_job;
@@ -25,6 +30,7 @@ pub use name::Names;
 pub use note::{Level, Note, Origin, Words};
 pub use report::{line, markdown, summary};
 pub use schedule::Firing;
+pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;
@@ -65,6 +71,15 @@ pub struct Given {
     pub bytes: Vec<u8>,
 }
 
+/// Whether the lines of a crontab name the user they run as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrontabUsers {
+    /// As in `/etc/crontab` and `/etc/cron.d`.
+    Named,
+    /// A user's own crontab names none.
+    Own,
+}
+
 /// What the user wants of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -72,6 +87,8 @@ pub struct Asked {
     pub group: Option<String>,
     /// Zone of the times of day, where the source does not say one.
     pub zone: Option<Tz>,
+    /// Whether crontabs name users; none: their path or their lines say so.
+    pub crontab_users: Option<CrontabUsers>,
     /// The present time: schedules are checked against it.
     pub now: Millis,
 }

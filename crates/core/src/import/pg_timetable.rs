@@ -3,7 +3,7 @@
 //! There all tasks of a chain run in one transaction of one connection, unless they are autonomous; here
 //! each is one of its own. That is a note, for no key says it.
 
-mod task;
+pub(super) mod task;
 
 use crate::definition::Node;
 use crate::domain::cron::Cron;
@@ -16,9 +16,26 @@ use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
+use crate::import::keys::{KnownKey, check_keys, read as read_key};
 use crate::import::note::{Level, Origin};
 use crate::import::schedule::Firing;
+use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, items, number, origin, tree, word};
+
+/// Keys of a file, a chain and a task, as pg_timetable's own reader of YAML has them.
+pub(super) const FILE_KEYS: &[KnownKey] = &[read_key("chains")];
+pub(super) const CHAIN_KEYS: &[KnownKey] = &[
+    read_key("name"),
+    read_key("schedule"),
+    read_key("live"),
+    read_key("max_instances"),
+    read_key("timeout"),
+    read_key("self_destruct"),
+    read_key("exclusive"),
+    read_key("client_name"),
+    read_key("on_error"),
+    read_key("tasks"),
+];
 
 /// Seconds of a day.
 const DAY_SEC: i64 = 86_400;
@@ -28,6 +45,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     for file in given {
         let Some(text) = text(file, draft) else { continue };
         let Some(root) = tree(&file.path, text, draft) else { continue };
+        check_keys(&root, &[FILE_KEYS], "", draft);
         let chains = items(&root, "chains");
         if chains.is_empty() {
             let cure = "give a file with chains: and a list of them";
@@ -88,6 +106,7 @@ fn chain(chain: &Node, draft: &mut Draft) {
         }
         before = Some((code, on_error));
     }
+    draft.end_item();
     if sql > 1 {
         draft.note(
             Level::Differs,
@@ -99,8 +118,10 @@ fn chain(chain: &Node, draft: &mut Draft) {
              "必须同成同败的语句请合并为一个作业"),
         );
     }
+    check_keys(chain, &[CHAIN_KEYS], name, draft);
     keys(chain, &at, name, draft);
     schedule(chain, &at, name, &group, draft);
+    draft.end_item();
 }
 
 /// What a chain may say that has no counterpart.
@@ -161,6 +182,7 @@ fn schedule(
     group: &crate::domain::id::GroupCode,
     draft: &mut Draft,
 ) {
+    draft.begin_item(ItemKind::Schedule, at, name);
     let firing = if is_yes(chain, "live") == Some(true) { Firing::On } else { Firing::Off };
     let text = word(chain, "schedule").unwrap_or("* * * * *").trim().to_owned();
     let timing = match timing(&text) {

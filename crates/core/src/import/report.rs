@@ -3,6 +3,7 @@
 use crate::domain::lang::Lang;
 use crate::import::finish::Imported;
 use crate::import::note::{Level, Note};
+use crate::import::tally::{ItemOutcome, ReadItem};
 use std::fmt::Write as _;
 
 /// What became of it, in one line: counts of what there is now, and of notes.
@@ -68,6 +69,7 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
             let _ = writeln!(text, "- {}", escaped(&line(note, lang)));
         }
     }
+    text.push_str(&counted(made, lang));
     let next = lang.pick(
         "\n## Next\n\n`procession check definition.yaml`, then `procession plan definition.yaml`, then \
          `procession apply definition.yaml`. Schedules fire once a `procession serve` runs: switch the old \
@@ -76,6 +78,28 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
          `procession apply definition.yaml`。`procession serve` 运行后调度即会触发:请先停用原系统的调度。\n",
     );
     text.push_str(next);
+    text
+}
+
+/// What was read and what became of it, with the names of all that is not as it was.
+fn counted(made: &Imported, lang: Lang) -> String {
+    let mut text = lang.pick("\n## What was read\n\n", "\n## 读取情况\n\n").to_owned();
+    for count in made.item_counts() {
+        let _ = writeln!(text, "- {}", escaped(&count.line(lang)));
+        for outcome in [ItemOutcome::Changed, ItemOutcome::LeftOut] {
+            let is_of = |i: &&ReadItem| i.kind == count.kind && i.outcome == outcome;
+            let list: Vec<String> = made
+                .items
+                .iter()
+                .filter(is_of)
+                .map(|item| format!("{} ({})", item.title, item.origin))
+                .collect();
+            if !list.is_empty() {
+                let names = escaped(&list.join(lang.pick(", ", "、")));
+                let _ = writeln!(text, "  - {}: {names}", outcome.words(lang));
+            }
+        }
+    }
     text
 }
 

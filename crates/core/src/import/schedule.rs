@@ -7,6 +7,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::trigger_check::{self, Around, Grade};
 use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::tally::ItemId;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub enum Firing {
 /// A schedule that was gathered.
 #[derive(Clone, Debug)]
 pub struct Pending {
+    pub(crate) item: ItemId,
     pub origin: Origin,
     pub words: TriggerWords,
     pub firing: Firing,
@@ -36,7 +38,7 @@ pub(crate) fn settled(
     defs: &Definition,
     now: Millis,
 ) -> (Option<TriggerDef>, Vec<Note>) {
-    let Pending { origin, words, firing } = pending;
+    let Pending { origin, words, firing, .. } = pending;
     let about = words.code.clone();
     let note = |level, said: Words, cure: Words| Note {
         level,
@@ -64,13 +66,14 @@ pub(crate) fn settled(
     let mut notes = Vec::new();
     if firing == Firing::Off {
         let (kind, conf) = (made.timing.schedule.kind(), made.conf());
+        let span = span(&words);
         let said = Words::new(
             format!("it was switched off there, so here it fires by hand only ({kind}: {conf})"),
             format!("原系统中已停用,因此这里只能手动触发({kind}: {conf})"),
         );
         let cure = Words::new(
-            format!("to switch it on, write {kind}: \"{conf}\" in place of manual: true"),
-            format!("启用时,将 manual: true 改为 {kind}: \"{conf}\""),
+            format!("to switch it on, write {kind}: \"{conf}\"{span} in place of manual: true"),
+            format!("启用时,将 manual: true 改为 {kind}: \"{conf}\"{span}"),
         );
         notes.push(note(Level::Differs, said, cure));
         return (Some(by_hand(made)), notes);
@@ -129,6 +132,13 @@ fn by_hand(mut made: TriggerDef) -> TriggerDef {
     made.timing.start = None;
     made.timing.end = None;
     made
+}
+
+/// From when until when it fires, as keys.
+fn span(words: &TriggerWords) -> String {
+    let keys = [("start", &words.timing.start), ("end", &words.timing.end)];
+    let said = keys.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    said.map(|(key, value)| format!(", {key}: {value}")).collect()
 }
 
 fn number(made: &TriggerDef) -> String {

@@ -16,17 +16,29 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::trigger::TriggerDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
-use crate::domain::xxl_tables::{XxlJob, XxlTables};
+use crate::domain::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
 use crate::import::Asked;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
 use crate::import::note::{Level, Note, Origin};
+use crate::import::tally::{ItemId, ItemKind};
 use executors::Executors;
 use pipelines::{Links, Pipeline, Plan, Stray, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The table of jobs, where most of what is said happened.
 const JOBS: &str = "xxl_job_info";
+
+/// Columns of releases that say nothing of what runs: when rows were written, what fired last, sessions.
+const RECORD_COLUMNS: &[&str] = &[
+    "add_time",
+    "update_time",
+    "glue_remark",
+    "glue_updatetime",
+    "trigger_last_time",
+    "token",
+    "order",
+];
 
 /// What becomes of executors and users, which no definition file can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +89,7 @@ pub fn xxl_job(
         draft.fault(&Origin::new(JOBS, 0), "there is no job in this table", fix);
     }
     let links = Links::of(&tables.jobs);
-    let executors = Executors::of(tables, &mut draft);
+    let executors = Executors::of(tables, wish.beyond, &mut draft);
     let mut reached: BTreeMap<GroupCode, BTreeSet<i64>> = BTreeMap::new();
     match pipelines::plan(&tables.jobs, &links, wish.children) {
         Ok(plan) => {
@@ -85,6 +97,7 @@ pub fn xxl_job(
                 tables,
                 links: &links,
                 executors: &executors,
+                items: tables.jobs.iter().map(|job| ItemsOfJob::begin(job, &mut draft)).collect(),
                 copies: vec![Vec::new(); tables.jobs.len()],
             };
             for pipeline in &plan.pipelines {
@@ -104,7 +117,8 @@ pub fn xxl_job(
         }
     }
     say_endless(tables, &mut draft);
-    executors.say(wish.beyond, &mut draft);
+    note_unread_columns(tables, &mut draft);
+    executors.say(&mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
     let mut imported = draft.finish(kinds)?;
     say_days(&mut imported);
@@ -162,6 +176,17 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
     }
 }
 
+/// Columns that nothing here reads: those of a release are records of the admin's own, others are a fork's.
+fn note_unread_columns(tables: &XxlTables, draft: &mut Draft) {
+    for UnreadColumn { table, column } in &tables.unread {
+        if RECORD_COLUMNS.contains(&column.as_str()) {
+            draft.note_record_key(table, column);
+        } else {
+            draft.note_unknown_key(&Origin::new(*table, 0), "", column);
+        }
+    }
+}
+
 fn origin(job: &XxlJob) -> Origin {
     Origin::new(JOBS, u64::try_from(job.id).unwrap_or(0))
 }
@@ -172,10 +197,27 @@ fn title(job: &XxlJob) -> String {
     if title.is_empty() { format!("job_{}", job.id) } else { title.to_owned() }
 }
 
+/// What the report counts of a row: the job and, where it has one, its schedule.
+struct ItemsOfJob {
+    job: ItemId,
+    schedule: Option<ItemId>,
+}
+
+impl ItemsOfJob {
+    fn begin(row: &XxlJob, draft: &mut Draft) -> Self {
+        let (at, title) = (origin(row), title(row));
+        let job = draft.begin_item(ItemKind::Job, &at, &title);
+        let schedule = is_scheduled(row).then(|| draft.begin_item(ItemKind::Schedule, &at, &title));
+        draft.end_item();
+        Self { job, schedule }
+    }
+}
+
 struct House<'a> {
     tables: &'a XxlTables,
     links: &'a Links,
     executors: &'a Executors,
+    items: Vec<ItemsOfJob>,
     /// The codes that each job has, one for each pipeline that it stands in.
     copies: Vec<Vec<JobCode>>,
 }
@@ -192,10 +234,12 @@ impl House<'_> {
         let mut fixed = BTreeMap::new();
         for &at in &pipeline.members {
             let job = &jobs[at];
+            draft.resume_item(self.items[at].job);
             let def = draft.job(&origin(job), &group, &title(job), "HANDLER");
             self.copies[at].push(def.code.clone());
             made.insert(at, work::fill(def, job, self.executors, &mut fixed, draft));
         }
+        draft.end_item();
         self.join(pipeline, &mut made, draft);
         for (parent, child) in &pipeline.edges {
             draft.depends(&made[child].code, &made[parent].code, When::Success);
@@ -206,8 +250,15 @@ impl House<'_> {
         if let Some(group) = draft.group_mut(&group) {
             group.params = fixed.keys().map(|name| work::required(name)).collect();
         }
-        if is_scheduled(first) {
+        if let Some(item) = self.items[pipeline.roots[0]].schedule {
+            draft.resume_item(item);
             schedule::add(first, &group, fixed, draft);
+            // Those of the other roots are the same: one schedule starts all of them.
+            for other in pipeline.roots.iter().filter_map(|&at| self.items[at].schedule).skip(1) {
+                draft.resume_item(other);
+                draft.carry_item();
+            }
+            draft.end_item();
         } else if !fixed.is_empty() {
             let names: Vec<&str> = fixed.keys().map(String::as_str).collect();
             work::say_fixed(first, &names, draft);
@@ -255,8 +306,10 @@ impl House<'_> {
                 ),
             };
             let at = origin(&self.tables.jobs[child]);
+            draft.resume_item(self.items[child].job);
             draft.note(Level::Differs, (&at, &about), said, cure);
         }
+        draft.end_item();
     }
 
     /// What is said of the ways between jobs.
@@ -284,6 +337,7 @@ impl House<'_> {
                     format!("子任务 ID {id} 重复;这里只触发一次"),
                 ),
             };
+            draft.resume_item(self.items[*at].job);
             draft.note(Level::LeftOut, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
         }
         for (parent, child) in &plan.circles {
@@ -297,6 +351,7 @@ impl House<'_> {
                 format!("子任务 {}({})已忽略:它又回到本任务,形成循环", to.id, title(to)),
             );
             let cure = ("check which of the two comes first", "请确认二者的先后顺序");
+            draft.resume_item(self.items[*parent].job);
             draft.note(Level::LeftOut, (&origin(from), &self.code(*parent)), said, cure);
         }
         for at in &plan.apart {
@@ -304,9 +359,11 @@ impl House<'_> {
                 "what it and other jobs start together has several schedules, so each schedule became a pipeline of its own, in which a child waits for its first parent only",
                 "与其他任务共享子任务,但调度不同,因此按调度拆成多个流水线;子任务只等待第一个成功的父任务",
             );
+            draft.resume_item(self.items[*at].job);
             draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
         }
         self.say_copies(plan, draft);
+        draft.end_item();
     }
 
     fn say_copies(&self, plan: &Plan, draft: &mut Draft) {
@@ -326,6 +383,7 @@ impl House<'_> {
                     list.join("、")
                 ),
             );
+            draft.resume_item(self.items[at].job);
             draft.note(Level::Differs, (&origin(&jobs[at]), &self.code(at)), said, ("", ""));
         }
         for pipeline in &plan.pipelines {
@@ -335,6 +393,7 @@ impl House<'_> {
                     "it had a schedule of its own and was a child as well; here it runs once, after its parents",
                     "它既有自己的调度又是子任务;这里只在父任务之后运行一次",
                 );
+                draft.resume_item(self.items[*at].job);
                 draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
             }
         }

@@ -52,6 +52,7 @@ fn node(file: &Given, text: &str) -> Node {
         parents: Vec::new(),
         condition: None,
         nodes: Vec::new(),
+        is_last: false,
     };
     for Property { key, value, line } in properties(text) {
         let at = Origin::new(&file.path, line);
@@ -61,6 +62,7 @@ fn node(file: &Given, text: &str) -> Node {
                 let names = value.split(',').map(str::trim).filter(|n| !n.is_empty());
                 node.parents.extend(names.map(|n| (at.clone(), n.to_owned())));
             }
+            "condition" => node.condition = Some((at, value.trim().to_owned())),
             _ => node.config.push((key, value)),
         }
     }
@@ -112,5 +114,7 @@ fn flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> F
         config.retain(|(k, _)| k != key);
         config.push((key.clone(), value.clone()));
     }
-    Flow { at, name, config, nodes: nodes.into_iter().map(|(n, _)| n).collect() }
+    let is_last = |node: &Node| !waited.contains(&node.name);
+    let nodes = nodes.into_iter().map(|(n, _)| Node { is_last: is_last(&n), ..n }).collect();
+    Flow { at, name, config, nodes, trigger: None }
 }

@@ -1,11 +1,39 @@
 //! Flow 2.0: a YAML file for each flow.
 
+use super::trigger::read_trigger;
 use super::{Flow, Node};
 use crate::definition::Node as Tree;
+use crate::definition::Value;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
+use crate::import::note::Level;
 use crate::import::tree::{entries, get, items, origin, plain, tree, word};
+
+/// Keys of a file of a flow, and of a node in it.
+pub(in crate::import) const FLOW_KEYS: &[KnownKey] = &[
+    read("config"),
+    read("nodes"),
+    read("trigger"),
+    noted("name", &[], OF_FILE),
+    noted("type", &["flow"], OF_FILE),
+    noted("dependsOn", &[], OF_FILE),
+    noted("condition", &[], OF_FILE),
+];
+const OF_FILE: Hint = hint(
+    "a flow has the name of its file and waits for nothing, there, too",
+    "流以文件命名且不等待其他节点,原系统亦然",
+);
+pub(in crate::import) const NODE_KEYS: &[KnownKey] = &[
+    read("name"),
+    read("type"),
+    read("config"),
+    read("dependsOn"),
+    read("condition"),
+    read("nodes"),
+    read("trigger"),
+];
 
 pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
     let text = text(file, draft)?;
@@ -18,13 +46,27 @@ pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
         draft.fault(&at, "this flow has no nodes", "add nodes: with name and type");
         return None;
     }
-    Some(Flow { at, name, config: config(&root), nodes })
+    let trigger = read_trigger(&root, draft);
+    check_keys(&root, &[FLOW_KEYS], &name, draft);
+    Some(Flow { at, name: name.clone(), config: config(&root, &name, draft), nodes, trigger })
 }
 
-fn config(node: &Tree) -> Vec<(String, String)> {
+fn config(node: &Tree, about: &str, draft: &mut Draft) -> Vec<(String, String)> {
     let Some(config) = get(node, "config") else { return Vec::new() };
-    let pairs = entries(config).filter_map(|(key, value)| Some((key, plain(value)?)));
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    let mut found = Vec::new();
+    for (key, value) in entries(config) {
+        match &value.value {
+            Value::Text(text) => found.push((key.to_owned(), text.clone())),
+            Value::Null => found.push((key.to_owned(), String::new())),
+            Value::List(_) | Value::Map(_) => {
+                let at = origin(value);
+                let note = KeyNote { at: &at, about, key, value: None };
+                let single = hint("properties are single values, there, too", "属性只能是单个值");
+                draft.note_key(note, single);
+            }
+        }
+    }
+    found
 }
 
 fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
@@ -36,8 +78,16 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
             continue;
         };
         let kind = word(one, "type").unwrap_or_default().trim().to_owned();
+        check_keys(one, &[NODE_KEYS], name, draft);
         let mut inner = nodes(one, draft);
-        let own = config(one);
+        if kind != "flow" && !inner.is_empty() {
+            let flows_alone =
+                hint("only a node of type flow has nodes", "只有 flow 类型的节点有 nodes");
+            draft
+                .note_key(KeyNote { at: &at, about: name, key: "nodes", value: None }, flows_alone);
+            inner.clear();
+        }
+        let own = config(one, name, draft);
         for child in &mut inner {
             // What a flow says holds for its nodes, where they do not say it anew.
             let new = own.iter().filter(|(k, _)| child.config.iter().all(|(c, _)| c != k));
@@ -47,11 +97,23 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
         if kind == "flow" && inner.is_empty() && get(one, "config").is_none() {
             draft.fault(&at, format!("flow {name} has no nodes"), "add nodes:, or take it out");
         }
+        if let Some(trigger) = get(one, "trigger") {
+            draft.note(
+                Level::LeftOut,
+                (&origin(trigger), name),
+                (
+                    "its trigger is left out: Azkaban starts a flow within a flow with the outer one",
+                    "其 trigger 未迁移:Azkaban 中内嵌流随外层流启动",
+                ),
+                ("", ""),
+            );
+        }
         let parents = items(one, "dependsOn").iter();
         let parents = parents.filter_map(|p| Some((origin(p), plain(p)?.trim().to_owned())));
         let condition = get(one, "condition");
         let condition = condition.and_then(|c| Some((origin(c), plain(c)?.trim().to_owned())));
         found.push(Node {
+            is_last: false,
             at,
             name: name.to_owned(),
             kind,

@@ -1,7 +1,7 @@
 //! A node as a job: its command as a script, its retries, the parameters in it.
 
 use super::condition::Rule;
-use super::{Around, Files, Flow, Node};
+use super::{Around, Files, Flow, Node, config};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::body::SubBatch;
 use crate::domain::id::{GroupCode, JobCode};
@@ -9,6 +9,7 @@ use crate::domain::job::{JobDef, Param, ParamDecl};
 use crate::domain::recipient::Recipient;
 use crate::import::body::stand_in;
 use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, hint};
 use crate::import::note::{Level, Words};
 use std::collections::BTreeMap;
 
@@ -25,16 +26,10 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
     for (key, value) in &flow.config {
         match key.as_str() {
             "failure.emails" | "notify.emails" => {
-                let words = value.split([',', ';']).map(str::trim);
-                mails.extend(words.filter(|w| Recipient::of(w).is_ok()).map(str::to_owned));
+                mails.extend(addresses(value));
             }
             "retries" | "retry.backoff" => {}
-            "success.emails" | "user.to.proxy" | "flow.num.job.threads" => draft.note(
-                Level::LeftOut,
-                (&flow.at, &flow.name),
-                (format!("{key}={value}"), format!("{key}={value}")),
-                ("", ""),
-            ),
+            _ if config::is_noted(key) => {}
             _ if !value.contains("${") => {
                 decls.insert(variable(key).to_lowercase(), ParamDecl::plain(&variable(key), value));
             }
@@ -54,11 +49,24 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
              format!("请将 files/ 复制到运行脚本的主机,并把该目录填入作业组参数 {PROJECT_DIR}")),
         );
     }
+    // Azkaban reads the mails of a flow from its last job, too.
+    for (key, value) in flow.nodes.iter().filter(|n| n.is_last).flat_map(|n| &n.config) {
+        if matches!(key.as_str(), "failure.emails" | "notify.emails") {
+            mails.extend(addresses(value));
+        }
+    }
+    mails.sort();
     mails.dedup();
     if let Some(made) = draft.group_mut(group) {
         made.params = decls.into_values().collect();
         made.notify_email = mails;
     }
+}
+
+/// The addresses of a list; what is none is told of elsewhere.
+fn addresses(list: &str) -> impl Iterator<Item = String> {
+    let words = list.split([',', ';']).map(str::trim);
+    words.filter(|w| Recipient::of(w).is_ok()).map(str::to_owned)
 }
 
 /// Makes the job of a node.
@@ -88,10 +96,10 @@ pub(super) fn job(
         // Azkaban limits no run.
         job.timeout_sec = draft.timeout(&node.at, title, 0);
     }
-    let find = |key: &str| get(node, around, key).and_then(|v| v.trim().parse::<u64>().ok());
-    let cut = |n: u64, most: u32| u32::try_from(n).map_or(most, |n| n.min(most));
-    job.retry_count = cut(find("retries").unwrap_or(0), MOST_RETRIES);
-    job.retry_delay_sec = cut(find("retry.backoff").unwrap_or(0).div_ceil(1_000), LONGEST_PAUSE);
+    let retries = RetryProperty { key: "retries", unit: 1, most: MOST_RETRIES };
+    job.retry_count = retries.read(node, around, draft);
+    let pause = RetryProperty { key: "retry.backoff", unit: 1_000, most: LONGEST_PAUSE };
+    job.retry_delay_sec = pause.read(node, around, draft);
     let code = job.code.clone();
     draft.push(job);
     code
@@ -100,6 +108,42 @@ pub(super) fn job(
 fn get<'a>(node: &'a Node, around: &'a Around<'_>, key: &str) -> Option<&'a str> {
     let find = |all: &'a [(String, String)]| all.iter().find(|(k, _)| k == key);
     find(&node.config).or_else(|| find(&around.flow.config)).map(|(_, value)| value.as_str())
+}
+
+/// A property that is a number, and what it may be here.
+struct RetryProperty {
+    key: &'static str,
+    /// So many of there are one here.
+    unit: u64,
+    most: u32,
+}
+
+impl RetryProperty {
+    /// Its value; what is no number, and what is cut, is told.
+    fn read(&self, node: &Node, around: &Around<'_>, draft: &mut Draft) -> u32 {
+        let Some(text) = get(node, around, self.key).map(str::trim).filter(|t| !t.is_empty())
+        else {
+            return 0;
+        };
+        let note = KeyNote { at: &node.at, about: &node.name, key: self.key, value: Some(text) };
+        let Ok(number) = text.parse::<u64>() else {
+            draft.note_key(note, hint("it is no whole number", "它不是整数"));
+            return 0;
+        };
+        let number = number.div_ceil(self.unit);
+        u32::try_from(number).ok().filter(|n| *n <= self.most).unwrap_or_else(|| {
+            draft.note(
+                Level::Differs,
+                (&node.at, &node.name),
+                (
+                    format!("{}: {text} is cut to {}, the most there is", self.key, self.most),
+                    format!("{}:{text} 超过上限,改为 {}", self.key, self.most),
+                ),
+                ("", ""),
+            );
+            self.most
+        })
+    }
 }
 
 /// A job that opens another flow's group.
@@ -179,7 +223,9 @@ fn commands(node: &Node) -> Vec<&str> {
 /// What a script begins with: its variables, and the folder it starts in.
 fn surroundings(node: &Node, around: &Around<'_>, words: &mut Used) -> String {
     let mut script = String::from("set -e\n");
-    for (key, value) in &node.config {
+    let of_node = |key: &String| node.config.iter().any(|(k, _)| k == key);
+    let inherited = around.flow.config.iter().filter(|(key, _)| !of_node(key));
+    for (key, value) in inherited.chain(&node.config) {
         if let Some(name) = key.strip_prefix("env.") {
             let value = words.replaced(value, node, around);
             script.push_str(&format!(

@@ -1,13 +1,6 @@
 //! One line of a crontab.
 
-/// Whether lines name the user they run as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Users {
-    /// `/etc/crontab` and `/etc/cron.d`.
-    Named,
-    /// A user's own.
-    Own,
-}
+use crate::import::CrontabUsers as Users;
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +21,19 @@ pub(super) struct Entry {
     pub(super) command: String,
     /// A field that cron chooses at random, as written.
     pub(super) random: Option<String>,
+    /// What else the line says that is not carried over, as written.
+    pub(super) extras: Vec<Extra>,
+}
+
+/// Something that only some crons know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Extra {
+    /// FreeBSD: the group or login class behind the user.
+    Group(String),
+    /// cronie: a minus before the minutes keeps the line out of cron's log.
+    Unlogged,
+    /// BSD: `-n`, `-q`, `-s` before the command.
+    Flags(String),
 }
 
 impl Entry {
@@ -61,29 +67,6 @@ const NICKNAMES: [(&str, &str); 8] = [
 
 /// What is wrong, and what to do.
 type Fault = (String, &'static str);
-
-/// Whether the lines of a file name users: by where it lies, by the header that distributions write, or
-/// because the sixth word of each line is one that is hardly a command.
-pub(super) fn users(path: &str, text: &str) -> Users {
-    let path = path.replace('\\', "/");
-    let is_of_machine = path.ends_with("etc/crontab") || path.contains("etc/cron.d/");
-    let header = |l: &str| l.starts_with('#') && l.contains("dow") && l.contains("user");
-    if is_of_machine || text.lines().any(header) {
-        return Users::Named;
-    }
-    let lines = text.lines().filter_map(|l| match Line::read(l, Users::Named) {
-        Ok(Line::Entry(entry)) => Some(entry.user),
-        Ok(_) | Err(_) => None,
-    });
-    let named: Vec<bool> = lines.map(|user| user.is_some_and(|u| is_account(&u))).collect();
-    if !named.is_empty() && named.iter().all(|yes| *yes) { Users::Named } else { Users::Own }
-}
-
-fn is_account(word: &str) -> bool {
-    const KNOWN: &[&str] =
-        &["root", "nobody", "daemon", "www-data", "postgres", "mysql", "oracle", "nginx", "apache"];
-    KNOWN.contains(&word)
-}
 
 impl Line {
     pub(super) fn read(line: &str, users: Users) -> Result<Self, Fault> {
@@ -129,20 +112,38 @@ fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
     let mut rest = line;
     let (when, random) =
         if line.starts_with('@') { nickname(&mut rest)? } else { fields(&mut rest)? };
+    let mut extras = Vec::new();
+    if line.starts_with('-') {
+        extras.push(Extra::Unlogged);
+    }
     let user = match users {
         Users::Own => None,
         Users::Named => {
-            let user = word(&mut rest).unwrap_or_default().to_owned();
-            // FreeBSD: user:group, user/class.
-            user.split([':', '/']).next().map(str::to_owned).filter(|u| !u.is_empty())
+            let user = word(&mut rest).unwrap_or_default();
+            let name = user.split([':', '/']).next().unwrap_or_default();
+            if name.len() < user.len() {
+                extras.push(Extra::Group(user[name.len()..].to_owned()));
+            }
+            Some(name.to_owned()).filter(|u| !u.is_empty())
         }
     };
+    while let Some(flags) = flags(rest) {
+        extras.push(Extra::Flags(flags.to_owned()));
+        word(&mut rest);
+    }
     let command = rest.trim_start().to_owned();
     if command.trim().is_empty() {
         let cure = "write minute hour day month weekday command, or take the line out";
         return Err(("this line has no command".to_owned(), cure));
     }
-    Ok(Entry { when, user, command, random })
+    Ok(Entry { when, user, command, random, extras })
+}
+
+/// The flags of BSD's cron that a command begins with; no program is called so.
+fn flags(rest: &str) -> Option<&str> {
+    let first = rest.split_whitespace().next()?;
+    let letters = first.strip_prefix('-')?;
+    (!letters.is_empty() && letters.chars().all(|c| "nqs".contains(c))).then_some(first)
 }
 
 fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
@@ -228,18 +229,6 @@ mod tests {
         assert_eq!(set("  MAILTO = \"a@b.example\" "), "MAILTO|a@b.example");
         assert_eq!(set("X='a b'"), "X|a b");
         assert!(set("0 1 * * * A=b cmd").contains("Entry"));
-    }
-
-    #[test]
-    fn a_file_of_the_machine_names_users() {
-        let own = "0 1 * * * backup /data\n";
-        assert_eq!(users("crontab", own), Users::Own);
-        assert_eq!(users("/etc/cron.d/etl", own), Users::Named);
-        assert_eq!(users("x", "0 1 * * * root /bin/a\n@daily root b\n"), Users::Named);
-        assert_eq!(
-            users("x", "# m h dom mon dow user command\n0 1 * * * etl /bin/a\n"),
-            Users::Named
-        );
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! HTTP tasks.
 
-use super::place;
 use super::read::Task;
 use super::value::{Scope, Turned, value, variable};
+use super::{keys, place};
 use crate::domain::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::http_call::{METHODS, base};
 use crate::domain::job::{JobDef, Param};
 use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{Level, Words};
-use crate::import::tree::{items, word};
+use crate::import::tree::{get, items, word};
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -32,7 +33,10 @@ pub(super) fn http(
     let url = Url::parse(text).map_err(|_| unreadable())?;
     let origin = url.origin().ascii_serialization();
     base(&origin).map_err(|_| unreadable())?;
-    let method = word(&task.params, "httpMethod").unwrap_or("GET").to_ascii_uppercase();
+    let method = first_key(task, ["httpMethod", "httpRequestMethod"]);
+    let method =
+        method.and_then(|key| word(&task.params, key)).unwrap_or("GET").to_ascii_uppercase();
+    refuse_own_body(task)?;
     if !METHODS.contains(&method.as_str()) {
         let why = (
             format!("method {method} is not among those of HTTP jobs"),
@@ -43,7 +47,9 @@ pub(super) fn http(
     let mut path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
     let mut headers = BTreeMap::new();
     let mut send = HttpBody::None;
-    for one in items(&task.params, "httpParams") {
+    let params = first_key(task, ["httpParams", "httpRequestParams"]).unwrap_or("httpParams");
+    for one in items(&task.params, params) {
+        check_keys(one, &[keys::HTTP_PARAM], job.code.as_str(), draft);
         let Some(prop) = word(one, "prop").map(str::trim).filter(|p| !p.is_empty()) else {
             continue;
         };
@@ -69,9 +75,34 @@ pub(super) fn http(
         return Err(body_without_place(&method));
     }
     let expect_status = expected(task, job, draft);
+    note_password(task, job, draft);
     let host = host(&origin, url.host_str().unwrap_or_default(), draft);
     job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
     Ok(())
+}
+
+/// The first of two names of a key that is there: versions differ.
+fn first_key(task: &Task, names: [&'static str; 2]) -> Option<&'static str> {
+    names.into_iter().find(|name| get(&task.params, name).is_some())
+}
+
+fn refuse_own_body(task: &Task) -> Result<(), Words> {
+    let body = first_key(task, ["httpBody", "httpRequestBody"]);
+    let body = body.and_then(|key| word(&task.params, key)).unwrap_or_default();
+    if body.trim().is_empty() {
+        return Ok(());
+    }
+    Err(Words::from((
+        "its body is a text of its own; here a body is made of parameters (http: send: json)",
+        "其请求体是自定义文本;此处请求体由参数生成(http: send: json)",
+    )))
+}
+
+fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
+    if get(&task.params, "password").is_some() {
+        let note = KeyNote { at: &task.at, about: job.code.as_str(), key: "password", value: None };
+        draft.note_key(note, hint("passwords are never taken over", "密码不会迁移"));
+    }
 }
 
 /// Why a body cannot be sent by this method.

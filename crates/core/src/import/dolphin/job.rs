@@ -1,16 +1,17 @@
 //! The body of a task.
 
 use super::read::{Flow, Task};
-use super::value::{Scope, Text, Turned, replaced, value};
-use super::{Codes, call, place, sql, wait};
+use super::value::{Scope, Text, Turned, replaced, value, variable};
+use super::{Codes, call, keys, launch, place, sql, wait};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::body::SubBatch;
 use crate::domain::id::JobType;
-use crate::domain::job::JobDef;
+use crate::domain::job::{JobDef, Param};
 use crate::import::body::failing;
 use crate::import::draft::{Draft, LONGEST_SEC};
+use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{Level, Words};
-use crate::import::tree::{get, items, list, word};
+use crate::import::tree::{get, items, word};
 
 /// Most retries, and the longest pause between two.
 const MOST_RETRIES: i64 = 100;
@@ -19,12 +20,67 @@ const LONGEST_PAUSE: i64 = 24 * 3_600;
 /// Gives a job its body and what all tasks have, and takes it into the draft.
 pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, draft: &mut Draft) {
     around(task, &mut job, draft);
+    check_keys(&task.source.node, &[task.source.keys], job.code.as_str(), draft);
     let scope = scope(task, &job, flow, draft);
     let job = match body(task, job.clone(), &scope, flow, codes, draft) {
-        Ok(made) => made,
+        Ok(made) => {
+            check_params(task, &made, draft);
+            note_resources(task, &made, draft);
+            made
+        }
         Err(why) => failing(draft, &task.at, job, &why),
     };
     draft.push(job);
+}
+
+/// Keys of its parameters that no part of the importer reads. Of a task that could not be carried over the job
+/// in its place says why, whatever its parameters are.
+fn check_params(task: &Task, job: &JobDef, draft: &mut Draft) {
+    let about = job.code.as_str();
+    let Some(of_type) = keys::of_type(&task.kind) else {
+        return;
+    };
+    let [of_kind, of_program] = of_type;
+    let tables = [of_kind, of_program, keys::ANY_TASK, keys::NO_BRANCHES];
+    check_keys(&task.params, &tables, about, draft);
+    for local in items(&task.params, "localParams") {
+        check_keys(local, &[keys::PARAM], about, draft);
+    }
+    for wait in
+        [&task.source.node, &task.params].into_iter().filter_map(|n| get(n, "waitStartTimeout"))
+    {
+        if word(wait, "enable") == Some("true") {
+            let minutes = word(wait, "interval");
+            let note = KeyNote { at: &task.at, about, key: "waitStartTimeout", value: minutes };
+            draft.note_key(
+                note,
+                hint(
+                    "wait_sec limits how long it waits for other groups",
+                    "wait_sec 限制等待其他作业组的时间",
+                ),
+            );
+        }
+    }
+}
+
+/// Numbers beyond what there is here, and words that are not known.
+fn note_cut(task: &Task, job: &JobDef, draft: &mut Draft) {
+    let mut tell = |key: &str, value: &str, to: &str| {
+        let said = (
+            format!("{key}: {value} becomes {to}, which is as near as there is"),
+            format!("{key}:{value} 改为 {to}"),
+        );
+        draft.note(Level::Differs, place(task, job), said, ("", ""));
+    };
+    if !(0..=MOST_RETRIES).contains(&task.retries) {
+        tell("retries", &task.retries.to_string(), &job.retry_count.to_string());
+    }
+    if task.retries > 0 && i64::from(job.retry_delay_sec) != task.retry_min.saturating_mul(60) {
+        tell("retry interval (minutes)", &task.retry_min.to_string(), "24 h");
+    }
+    if !matches!(task.priority.as_str(), "" | "HIGHEST" | "HIGH" | "MEDIUM" | "LOW" | "LOWEST") {
+        tell("priority", &task.priority, "0");
+    }
 }
 
 /// What every task has.
@@ -50,20 +106,7 @@ fn around(task: &Task, job: &mut JobDef, draft: &mut Draft) {
             job.warn_after_sec = Some(seconds).filter(|s| *s < LONGEST_SEC);
         }
     }
-    if task.delay_min > 0 {
-        draft.note(
-            Level::Differs,
-            place(task, job),
-            (
-                format!(
-                    "it waited {} minutes before it started; here it starts at once",
-                    task.delay_min
-                ),
-                format!("原系统延时 {} 分钟启动;此处立即启动", task.delay_min),
-            ),
-            ("", ""),
-        );
-    }
+    note_cut(task, job, draft);
     if !task.is_active {
         draft.note(
             Level::Differs,
@@ -151,26 +194,21 @@ fn body(
             job.job_type = kind("HTTP");
             call::http(task, &mut job, scope, draft)?;
         }
+        other if launch::is_launch(other) => {
+            job.job_type = kind("SCRIPT");
+            launch::launch(task, &mut job, scope, draft)?;
+        }
         "SUB_PROCESS" | "SUB_WORKFLOW" => {
             job.job_type = kind("BATCH");
             job.sub_batch = Some(Box::new(sub_batch(task, flow, codes)?));
+            job.params = handed_down(task, scope);
         }
         "DEPENDENT" => {
-            for external in wait::externals(task, &job, codes)? {
-                draft.waits(external);
-            }
-            draft.note(
-                Level::Look,
-                place(task, &job),
-                ("it waits for batches of the other group by their day, 20240731: that group must be numbered by \
-                  day(0)",
-                 "它按日期(如 20240731)等待另一个作业组的批次:该组的批次号须为 day(0)"),
-                ("look at batch_no of its schedule; wait_sec limits the waiting",
-                 "请核对其调度的 batch_no;可用 wait_sec 限制等待时间"),
-            );
+            wait::add_externals(task, &job, codes, draft)?;
         }
         "CONDITIONS" => {
             job.trigger_rule = wait::rule(task, flow)?;
+            wait::check_conditions(task, &job, flow, draft);
             draft.note(
                 Level::Differs,
                 place(task, &job),
@@ -208,7 +246,11 @@ pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut D
             ("write a parameter in its place", "请改用参数"),
         );
     }
-    if let Value::Some = resources(task) {
+}
+
+/// Files of DolphinScheduler's own are not in an export.
+fn note_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
+    if !items(&task.params, "resourceList").is_empty() {
         draft.note(
             Level::Look,
             place(task, job),
@@ -221,34 +263,45 @@ pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut D
     }
 }
 
-/// Whether a task names files.
-enum Value {
-    Some,
-    None,
-}
-
-fn resources(task: &Task) -> Value {
-    let all = get(&task.params, "resourceList").map(list).unwrap_or_default();
-    if all.is_empty() { Value::None } else { Value::Some }
-}
-
 fn shell(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
-    let text = replaced(raw_script(task)?, scope, &|made, name| {
+    let text = set_shell(raw_script(task)?, scope);
+    tell_unknown(task, job, &text, draft);
+    job.script = Some(format!("{}{}\n", heading(&text), text.text.trim_end()));
+    job.interpreter = Some("bash".to_owned());
+    job.params = text.params();
+    Ok(())
+}
+
+/// A text of a shell with its placeholders as variables.
+pub(super) fn set_shell(text: &str, scope: &Scope) -> Text {
+    replaced(text, scope, &|made, name| {
         // Between single quotes a shell would leave it alone.
         let quotes = if in_single_quotes(made) { "'" } else { "" };
         let double = if quotes.is_empty() { "" } else { "\"" };
         made.push_str(&format!("{quotes}{double}${{{name}}}{double}{quotes}"));
-    });
-    tell_unknown(task, job, &text, draft);
-    let heading: String = text
-        .used
-        .keys()
-        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
-        .collect();
-    job.script = Some(format!("{heading}{}\n", text.text.trim_end()));
-    job.interpreter = Some("bash".to_owned());
-    job.params = text.params();
-    Ok(())
+    })
+}
+
+/// The variables that a script uses, from its parameters.
+pub(super) fn heading(text: &Text) -> String {
+    let names = text.used.keys();
+    names.map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase())).collect()
+}
+
+/// A text for a here-document of a shell, which puts values in the place of placeholders and leaves all else
+/// as it is.
+pub(super) fn here_document(text: &str, scope: &Scope) -> (String, Text) {
+    let plain = replaced(text, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
+    let mut body = String::new();
+    for c in plain.text.trim_end().chars() {
+        match c {
+            '\\' | '$' | '`' => body.extend(['\\', c]),
+            '\u{1}' => body.push_str("${"),
+            '\u{2}' => body.push('}'),
+            c => body.push(c),
+        }
+    }
+    (body, plain)
 }
 
 fn in_single_quotes(before: &str) -> bool {
@@ -267,31 +320,30 @@ fn in_single_quotes(before: &str) -> bool {
 /// With placeholders its text is put together by a shell, as there; without, it is a script of Python's.
 fn python(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
     let raw = raw_script(task)?;
-    let plain = replaced(raw, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
+    let (text, plain) = here_document(raw, scope);
     tell_unknown(task, job, &plain, draft);
     if plain.used.is_empty() {
         job.script = Some(format!("{}\n", raw.trim_end()));
         job.interpreter = Some("python3".to_owned());
         return Ok(());
     }
-    let mut text = String::new();
-    for c in plain.text.trim_end().chars() {
-        match c {
-            '\\' | '$' | '`' => text.extend(['\\', c]),
-            '\u{1}' => text.push_str("${"),
-            '\u{2}' => text.push('}'),
-            c => text.push(c),
-        }
-    }
-    let heading: String = plain
-        .used
-        .keys()
-        .map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase()))
-        .collect();
+    let heading = heading(&plain);
     job.script = Some(format!("{heading}python3 - <<END_OF_PYTHON\n{text}\nEND_OF_PYTHON\n"));
     job.interpreter = Some("bash".to_owned());
     job.params = plain.params();
     Ok(())
+}
+
+/// The parameters that a task gives to the workflow that it runs.
+fn handed_down(task: &Task, scope: &Scope) -> Vec<Param> {
+    let names = items(&task.params, "localParams").iter().filter_map(|local| word(local, "prop"));
+    let own = names.filter_map(|name| Some((name, scope.own.get(name.trim())?)));
+    own.map(|(name, value)| Param {
+        name: variable(name.trim()),
+        value: value.clone(),
+        ..Param::default()
+    })
+    .collect()
 }
 
 fn sub_batch(task: &Task, flow: &Flow, codes: &Codes) -> Result<SubBatch, Words> {

@@ -1,7 +1,9 @@
 //! The exports of versions 1.3, 2.x and 3.x as one form.
 
+use super::keys;
 use crate::definition::{Node, Value};
 use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, KnownKey, check_keys, hint};
 use crate::import::note::Origin;
 use crate::import::tree::{any, get, items, list, number, origin, plain, tree, word};
 
@@ -18,6 +20,12 @@ pub(super) struct Flow {
     pub(super) execution: String,
     pub(super) tasks: Vec<Task>,
     pub(super) schedule: Option<Scheduled>,
+}
+
+/// The map that something was read from, and the keys that it may have.
+pub(super) struct Source {
+    pub(super) node: Node,
+    pub(super) keys: &'static [KnownKey],
 }
 
 /// A task with the keys of those before it.
@@ -37,6 +45,7 @@ pub(super) struct Task {
     pub(super) delay_min: i64,
     pub(super) worker: String,
     pub(super) parents: Vec<String>,
+    pub(super) source: Source,
 }
 
 /// When it fires.
@@ -47,6 +56,9 @@ pub(super) struct Scheduled {
     pub(super) start: Option<String>,
     pub(super) end: Option<String>,
     pub(super) is_on: bool,
+    /// CONTINUE or END.
+    pub(super) failure: String,
+    pub(super) source: Source,
 }
 
 /// The workflows of a file.
@@ -90,8 +102,23 @@ fn text(node: &Node, key: &str) -> String {
 
 fn global_params(node: Option<&Node>, draft: &mut Draft) -> Vec<(String, String)> {
     let Some(found) = node.and_then(|n| inner(n, draft)) else { return Vec::new() };
-    let pairs = list(&found).iter().map(|p| (text(p, "prop"), text(p, "value")));
-    pairs.filter(|(name, _)| !name.is_empty()).collect()
+    let mut made = Vec::new();
+    for one in list(&found) {
+        let name = text(one, "prop");
+        check_keys(one, &[keys::PARAM], &name, draft);
+        if text(one, "direct") == "OUT" {
+            let at = origin(one);
+            let note = KeyNote { at: &at, about: &name, key: "direct", value: Some("OUT") };
+            draft.note_key(
+                note,
+                hint("parameters of a group are given, here", "此处作业组的参数只作输入"),
+            );
+        }
+        if !name.is_empty() {
+            made.push((name, text(one, "value")));
+        }
+    }
+    made
 }
 
 fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
@@ -101,6 +128,8 @@ fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
         draft.fault(&at, "this workflow has no name", "export it anew");
         return None;
     }
+    check_keys(one, &[keys::EXPORT], &name, draft);
+    check_keys(head, &[keys::WORKFLOW], &name, draft);
     let params = any(head, &["globalParamList", "globalParams"]);
     let params = global_params(params, draft);
     let mut tasks: Vec<Task> = Vec::new();
@@ -109,6 +138,7 @@ fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
     }
     let relations = any(one, &["processTaskRelationList", "workflowTaskRelationList"]);
     for edge in relations.map(list).unwrap_or_default() {
+        check_keys(edge, &[keys::RELATION], &name, draft);
         let (pre, post) = (text(edge, "preTaskCode"), text(edge, "postTaskCode"));
         let knows = |key: &str| tasks.iter().any(|t| t.key == key);
         let missing = [&pre, &post].into_iter().find(|k| !knows(k) && k.as_str() != "0");
@@ -161,6 +191,7 @@ fn new_task(task: &Node, draft: &mut Draft) -> Option<Task> {
         delay_min: number(task, "delayTime", draft).unwrap_or(0),
         worker: text(task, "workerGroup"),
         parents: Vec::new(),
+        source: Source { node: task.clone(), keys: keys::TASK },
         at,
     })
 }
@@ -173,6 +204,8 @@ fn scheduled(node: &Node, draft: &mut Draft) -> Option<Scheduled> {
         start: moment(&text(node, "startTime")),
         end: moment(&text(node, "endTime")),
         is_on: text(node, "releaseState") == "ONLINE",
+        failure: text(node, "failureStrategy"),
+        source: Source { node: node.clone(), keys: keys::SCHEDULE },
         cron,
     };
     if found.cron.is_empty() {
@@ -230,17 +263,14 @@ fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
             delay_min: number(task, "delayTime", draft).unwrap_or(0),
             worker: text(task, "workerGroup"),
             parents: before.iter().filter_map(plain).map(str::to_owned).collect(),
+            source: Source { node: task.clone(), keys: keys::OLD_TASK },
         });
     }
-    let cron = text(one, "scheduleCrontab");
-    let schedule = (!cron.is_empty()).then(|| Scheduled {
-        at: at.clone(),
-        cron,
-        zone: None,
-        start: moment(&text(one, "scheduleStartTime")),
-        end: moment(&text(one, "scheduleEndTime")),
-        is_on: text(one, "scheduleReleaseState") == "ONLINE",
-    });
+    let schedule = old_schedule(one);
+    if schedule.is_none() {
+        check_keys(one, &[keys::OLD_EXPORT], &name, draft);
+    }
+    check_keys(&body, &[keys::OLD_WORKFLOW], &name, draft);
     Some(Flow {
         at,
         key: name.clone(),
@@ -250,5 +280,19 @@ fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
         execution: String::new(),
         tasks,
         schedule,
+    })
+}
+
+fn old_schedule(one: &Node) -> Option<Scheduled> {
+    let cron = text(one, "scheduleCrontab");
+    (!cron.is_empty()).then(|| Scheduled {
+        at: origin(one),
+        cron,
+        zone: None,
+        start: moment(&text(one, "scheduleStartTime")),
+        end: moment(&text(one, "scheduleEndTime")),
+        is_on: text(one, "scheduleReleaseState") == "ONLINE",
+        failure: text(one, "scheduleFailureStrategy"),
+        source: Source { node: one.clone(), keys: keys::OLD_EXPORT },
     })
 }

@@ -1,26 +1,52 @@
 //! DEPENDENT and CONDITIONS: tasks that do nothing but wait and choose.
 
-use super::Codes;
 use super::read::{Flow, Task};
+use super::{Codes, keys, place};
 use crate::definition::Node;
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::external::{ExternalDependency, Missing};
 use crate::domain::job::JobDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
-use crate::import::note::Words;
+use crate::import::draft::{Draft, LONGEST_SEC};
+use crate::import::keys::{KeyNote, KnownKey, check_keys, hint};
+use crate::import::note::{Level, Words};
 use crate::import::tree::{get, items, list, plain, word};
 
 /// Most days that one condition looks back.
 const MOST_DAYS: i64 = 31;
 
-/// What a DEPENDENT task waits for, or why that cannot be said.
-pub(super) fn externals(
+/// Gives a job what a DEPENDENT task waits for.
+pub(super) fn add_externals(
     task: &Task,
     job: &JobDef,
     codes: &Codes,
+    draft: &mut Draft,
+) -> Result<(), Words> {
+    for external in externals(task, job, codes, draft)? {
+        draft.waits(external);
+    }
+    draft.note(
+        Level::Look,
+        place(task, job),
+        ("it waits for batches of the other group by their day, 20240731: that group must be numbered by \
+          day(0)",
+         "它按日期(如 20240731)等待另一个作业组的批次:该组的批次号须为 day(0)"),
+        ("look at batch_no of its schedule; wait_sec limits the waiting",
+         "请核对其调度的 batch_no;可用 wait_sec 限制等待时间"),
+    );
+    Ok(())
+}
+
+/// What a DEPENDENT task waits for, or why that cannot be said.
+fn externals(
+    task: &Task,
+    job: &JobDef,
+    codes: &Codes,
+    draft: &mut Draft,
 ) -> Result<Vec<ExternalDependency>, Words> {
     let empty = || Words::from(("it waits for nothing", "它没有等待任何对象"));
     let dependence = get(&task.params, "dependence").ok_or_else(empty)?;
+    check_dependence(dependence, keys::DEPEND_ITEM, job, draft);
     let mut found = Vec::new();
     let lists = items(dependence, "dependTaskList");
     let is_or = |node: &Node, of: usize| of > 1 && word(node, "relation") == Some("OR");
@@ -41,7 +67,71 @@ pub(super) fn externals(
             }
         }
     }
-    if found.is_empty() { Err(empty()) } else { Ok(found) }
+    if found.is_empty() {
+        return Err(empty());
+    }
+    let wait_sec = wait_sec(dependence, task, job, draft);
+    found.iter_mut().for_each(|external: &mut ExternalDependency| external.wait_sec = wait_sec);
+    Ok(found)
+}
+
+/// What a CONDITIONS task says beyond its rule.
+pub(super) fn check_conditions(task: &Task, job: &JobDef, flow: &Flow, draft: &mut Draft) {
+    if let Some(dependence) = get(&task.params, "dependence") {
+        check_dependence(dependence, keys::CONDITION_ITEM, job, draft);
+    }
+    let Some(result) = get(&task.params, "conditionResult") else { return };
+    for branch in ["successNode", "failedNode"] {
+        let tasks = items(result, branch).iter().filter_map(plain).filter(|key| !key.is_empty());
+        for key in tasks.filter(|key| flow.tasks.iter().all(|task| task.key != *key)) {
+            let note =
+                KeyNote { at: &task.at, about: job.code.as_str(), key: branch, value: Some(key) };
+            draft.note_key(note, hint("there is no such task", "没有该任务"));
+        }
+    }
+}
+
+/// Keys at each depth of what a task waits for.
+fn check_dependence(dependence: &Node, item_keys: &[KnownKey], job: &JobDef, draft: &mut Draft) {
+    let about = job.code.as_str();
+    check_keys(dependence, &[keys::DEPENDENCE], about, draft);
+    for one in items(dependence, "dependTaskList") {
+        check_keys(one, &[keys::DEPEND_LIST], about, draft);
+        for item in items(one, "dependItemList") {
+            check_keys(item, &[item_keys], about, draft);
+        }
+    }
+}
+
+/// How long it waits: there a failure of what it waits for fails it, at once or after some minutes.
+fn wait_sec(dependence: &Node, task: &Task, job: &JobDef, draft: &mut Draft) -> Option<u32> {
+    let policy = word(dependence, "failurePolicy").unwrap_or_default();
+    let minutes = word(dependence, "failureWaitingTime").and_then(|t| t.trim().parse::<u32>().ok());
+    let seconds = minutes.and_then(|m| m.checked_mul(60)).filter(|s| (1..=LONGEST_SEC).contains(s));
+    let is_waiting = policy == "DEPENDENT_FAILURE_WAITING";
+    let wait_sec = seconds.filter(|_| is_waiting);
+    let said = match wait_sec {
+        Some(seconds) => (
+            format!(
+                "failurePolicy {policy}: there the minutes count from the failure of what it waits for; here \
+                 wait_sec: {seconds} counts from the opening of the batch"
+            ),
+            format!(
+                "failurePolicy {policy}:原系统从依赖失败起计时;此处 wait_sec: {seconds} 从批次打开起计时"
+            ),
+        ),
+        None => (
+            format!(
+                "{} a failure of what it waits for fails it there; here it waits until that has run again and \
+                 ended well",
+                if policy.is_empty() { "as by default," } else { policy }
+            ),
+            "原系统中依赖失败则本任务失败;此处一直等待,直到依赖重跑成功".to_owned(),
+        ),
+    };
+    let cure = ("wait_sec limits the waiting", "可用 wait_sec 限制等待时间");
+    draft.note(Level::Differs, place(task, job), said, cure);
+    wait_sec
 }
 
 fn either() -> Words {

@@ -2,14 +2,37 @@
 
 use crate::definition::{Node, Value};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::JobDef;
+use crate::domain::job::{JobDef, Param};
 use crate::domain::source::DialectName;
 use crate::domain::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
 use crate::import::note::{Level, Origin, Words};
+use crate::import::tally::ItemKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
 use url::Url;
+
+/// Keys of a task of each kind.
+pub(in crate::import) const TASK_KEYS: &[KnownKey] = &[
+    read("name"),
+    read("kind"),
+    read("command"),
+    read("parameters"),
+    read("ignore_error"),
+    read("timeout"),
+    read("live"),
+];
+pub(in crate::import) const SQL_KEYS: &[KnownKey] =
+    &[read("run_as"), read("connect_string"), read("autonomous")];
+const NO_SQL: Hint =
+    hint("it means something for SQL alone, there, too", "仅对 SQL 有意义,原系统亦然");
+pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
+    noted("run_as", &[], NO_SQL),
+    // It may hold a password, so it is not shown.
+    read("connect_string"),
+    noted("autonomous", &["false"], NO_SQL),
+];
 
 /// What the chain does when the task fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +61,7 @@ pub(super) fn task(
         let tail = if short.is_empty() { place.to_string() } else { format!("{place}_{short}") };
         format!("{chain}_{tail}")
     });
+    draft.begin_item(ItemKind::Job, &at, &title);
     let mut job = match kind.as_str() {
         "SQL" => sql(task, &at, group, (&title, command), draft),
         "PROGRAM" => program(task, &at, group, (&title, command), draft),
@@ -48,6 +72,7 @@ pub(super) fn task(
             return None;
         }
     };
+    check_task_keys(task, &kind, &title, draft);
     let limit = number(task, "timeout", draft).unwrap_or(0).max(0);
     let title = job.code.to_string();
     // Milliseconds there; a builtin sleep has its own.
@@ -56,6 +81,15 @@ pub(super) fn task(
     }
     if is_yes(task, "live") == Some(false) {
         job.is_active = false;
+        draft.note(
+            Level::Differs,
+            (&at, &title),
+            (
+                "live: false: it is not active here, and the chain goes past it, as there",
+                "live: false:此处为未启用,链跳过它,与原系统一致",
+            ),
+            ("", ""),
+        );
     }
     let on_error =
         if is_yes(task, "ignore_error") == Some(true) { OnError::GoOn } else { OnError::Stop };
@@ -74,6 +108,17 @@ pub(super) fn task(
     Some((code, on_error, is_sql))
 }
 
+/// Keys that mean nothing for the kind of a task, or nothing at all.
+fn check_task_keys(task: &Node, kind: &str, title: &str, draft: &mut Draft) {
+    let at = origin(task);
+    let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
+    check_keys(task, &[TASK_KEYS, of_kind], title, draft);
+    if kind != "SQL" && get(task, "connect_string").is_some() {
+        let note = KeyNote { at: &at, about: title, key: "connect_string", value: None };
+        draft.note_key(note, NO_SQL);
+    }
+}
+
 fn sql(
     task: &Node,
     at: &Origin,
@@ -82,42 +127,39 @@ fn sql(
     draft: &mut Draft,
 ) -> JobDef {
     let source = source(task, at, draft);
-    let all = get(task, "parameters").map(list).unwrap_or_default();
-    if all.len() > 1 {
-        let why = Words::from((
-            "it runs once for each of several sets of parameters",
-            "它对每组参数各运行一次",
-        ));
-        let _ = source;
-        return stand_in(draft, at, group, title, &why);
-    }
+    let sets = ParameterSets::read(task);
+    let made = match &sets {
+        ParameterSets::None => Ok((command.to_owned(), Vec::new())),
+        ParameterSets::Sets(sets) => numbered_for_all(command, sets),
+        ParameterSets::Flat(values) => numbered_for_all(command, std::slice::from_ref(values)),
+        ParameterSets::Mixed => Err(mixed_sets()),
+    };
+    let (text, params) = match made {
+        Ok(made) => made,
+        Err(why) => return stand_in(draft, at, group, title, &why),
+    };
     let mut job = draft.job(at, group, title, "SQL");
     let code = job.code.to_string();
     job.source = Some(source);
-    let (text, params) = match all.first().map(|set| numbered(command, set)) {
-        Some(Some(made)) => made,
-        None => (command.to_owned(), Vec::new()),
-        Some(None) => {
-            draft.note(
-                Level::Look,
-                (at, &code),
-                (
-                    "its parameters are no list of single values and are left out",
-                    "其参数不是单值列表,未迁移",
-                ),
-                ("write params and use :name in the SQL", "请填写 params,并在 SQL 中用 :名称 引用"),
-            );
-            (command.to_owned(), Vec::new())
-        }
-    };
     job.sql = Some(SqlText::Same(text));
     job.params = params;
-    job.transaction = match is_yes(task, "autonomous") {
-        Some(true) => TransactionMode::None,
-        Some(false) | None => TransactionMode::One,
-    };
+    let is_autonomous = is_yes(task, "autonomous") == Some(true);
+    job.transaction = if is_autonomous { TransactionMode::None } else { TransactionMode::One };
+    if matches!(sets, ParameterSets::Flat(_)) {
+        note_flat_list(draft, at, &code);
+    }
+    if matches!(&sets, ParameterSets::Sets(sets) if sets.len() > 1) && is_autonomous {
+        draft.note(
+            Level::Differs,
+            (at, &code),
+            (
+                "there it goes on with the next set of parameters when one fails; here it stops",
+                "原系统中某组参数失败后仍继续下一组;此处失败即停止",
+            ),
+            ("", ""),
+        );
+    }
     if let Some(role) = word(task, "run_as").filter(|r| !r.trim().is_empty()) {
-        let text = format!("SET LOCAL ROLE {role};\n{command}");
         draft.note(
             Level::Look,
             (at, &code),
@@ -126,47 +168,122 @@ fn sql(
                 format!("run_as:{role} 未迁移;以数据源的用户运行"),
             ),
             (
-                format!("begin its SQL with {}", text.lines().next().unwrap_or_default()),
-                format!("可在 SQL 开头加 {}", text.lines().next().unwrap_or_default()),
+                format!("begin its SQL with SET LOCAL ROLE {role};"),
+                format!("可在 SQL 开头加 SET LOCAL ROLE {role};"),
             ),
         );
     }
     job
 }
 
-/// `$1` becomes `:p1`, with the values of one set.
-fn numbered(command: &str, set: &Node) -> Option<(String, Vec<crate::domain::job::Param>)> {
-    let values: Option<Vec<Option<&str>>> = match &set.value {
-        Value::List(items) => items
-            .iter()
-            .map(|item| match item.value {
-                Value::Null => Some(None),
-                Value::Text(_) | Value::List(_) | Value::Map(_) => plain(item).map(Some),
-            })
-            .collect(),
-        Value::Null | Value::Text(_) | Value::Map(_) => None,
-    };
-    let values = values?;
-    if values.iter().flatten().any(|v| v.contains("${")) {
-        return None;
+/// What `parameters` holds: pg_timetable runs a task once for each item, in order.
+enum ParameterSets<'a> {
+    /// No parameters: the task runs once.
+    None,
+    /// Every item is a list: a call each.
+    Sets(Vec<Vec<&'a Node>>),
+    /// Every item is a single value. pg_timetable refuses such items when the task runs.
+    Flat(Vec<&'a Node>),
+    /// Lists beside single values, or maps.
+    Mixed,
+}
+
+impl<'a> ParameterSets<'a> {
+    fn read(task: &'a Node) -> Self {
+        let Some(parameters) = get(task, "parameters") else { return Self::None };
+        let items = list(parameters);
+        let is_list = |n: &&Node| matches!(n.value, Value::List(_));
+        let is_single = |n: &&Node| matches!(n.value, Value::Text(_) | Value::Null);
+        if !matches!(parameters.value, Value::List(_)) {
+            return Self::Mixed;
+        }
+        if items.is_empty() {
+            return Self::None;
+        }
+        if items.iter().all(|n| is_list(&n)) {
+            return Self::Sets(items.iter().map(|set| list(set).iter().collect()).collect());
+        }
+        if items.iter().all(|n| is_single(&n)) {
+            return Self::Flat(items.iter().collect());
+        }
+        Self::Mixed
     }
+}
+
+fn mixed_sets() -> Words {
+    Words::from((
+        "its parameters are neither lists of single values nor single values",
+        "其参数既不是单值列表的列表,也不是单值列表",
+    ))
+}
+
+fn note_flat_list(draft: &mut Draft, at: &Origin, code: &str) {
+    draft.note(
+        Level::Look,
+        (at, code),
+        (
+            "its parameters are a flat list, at which pg_timetable fails when the task runs: it expects a list \
+             for each call; here all of them are the words of one call",
+            "其参数是一维列表,pg_timetable 运行时会失败(它要求每次调用一个列表);此处全部作为一次调用的参数",
+        ),
+        ("check that one call with all of them is meant", "请确认是否为一次调用"),
+    );
+}
+
+/// The statement once for each set of values: `$1` becomes `:p1`, of the second set `:p3` and so on.
+fn numbered_for_all(command: &str, sets: &[Vec<&Node>]) -> Result<(String, Vec<Param>), Words> {
+    let mut params = Vec::new();
+    let mut texts = Vec::new();
+    for set in sets {
+        let first = params.len();
+        for node in set {
+            let value = match &node.value {
+                Value::Null => None,
+                Value::Text(text) if !text.contains("${") => Some(text.clone()),
+                Value::Text(_) => {
+                    return Err(Words::from((
+                        "a value of its parameters holds ${, which would be a reference here",
+                        "其参数值含有 ${,在此处会被当作引用",
+                    )));
+                }
+                Value::List(_) | Value::Map(_) => return Err(mixed_sets()),
+            };
+            let name = format!("p{}", params.len() + 1);
+            params.push(Param { name, value, ..Param::default() });
+        }
+        texts.push(numbered(command, &ParamRange { first, count: set.len() }));
+    }
+    let ends = |text: &String| text.trim().trim_end_matches(';').trim_end().to_owned();
+    let text = match &texts[..] {
+        [one] => one.clone(),
+        all => all.iter().map(ends).collect::<Vec<_>>().join(";\n"),
+    };
+    Ok((text, params))
+}
+
+/// The parameters of one call among those of the job.
+struct ParamRange {
+    first: usize,
+    count: usize,
+}
+
+/// `$1` becomes the name of the first parameter of a range.
+fn numbered(command: &str, range: &ParamRange) -> String {
     let mut text = String::with_capacity(command.len());
     let mut rest = command;
     while let Some(at) = rest.find('$') {
         let (before, after) = rest.split_at(at);
         text.push_str(before);
         let digits: String = after[1..].chars().take_while(char::is_ascii_digit).collect();
-        let is_param = digits.parse::<usize>().is_ok_and(|n| (1..=values.len()).contains(&n));
-        text.push_str(&if is_param { format!(":p{digits}") } else { format!("${digits}") });
+        let number = digits.parse::<usize>().ok().filter(|n| (1..=range.count).contains(n));
+        text.push_str(&match number {
+            Some(number) => format!(":p{}", range.first + number),
+            None => format!("${digits}"),
+        });
         rest = &after[1 + digits.len()..];
     }
     text.push_str(rest);
-    let params = (1..).zip(&values).map(|(n, value)| crate::domain::job::Param {
-        name: format!("p{n}"),
-        value: value.map(str::to_owned),
-        ..crate::domain::job::Param::default()
-    });
-    Some((text, params.collect()))
+    text
 }
 
 fn program(
@@ -176,19 +293,34 @@ fn program(
     (title, command): (&str, &str),
     draft: &mut Draft,
 ) -> JobDef {
+    let sets = match ParameterSets::read(task) {
+        ParameterSets::None => vec![Vec::new()],
+        ParameterSets::Sets(sets) => sets,
+        ParameterSets::Flat(values) => vec![values],
+        ParameterSets::Mixed => return stand_in(draft, at, group, title, &mixed_sets()),
+    };
+    let is_single = |n: &&Node| matches!(n.value, Value::Text(_) | Value::Null);
+    if !sets.iter().flatten().all(is_single) {
+        return stand_in(draft, at, group, title, &mixed_sets());
+    }
     let mut job = draft.job(at, group, title, "SCRIPT");
-    let sets = get(task, "parameters").map(list).unwrap_or_default();
-    let call = |set: &Node| {
-        let words = list(set).iter().map(|w| quoted(plain(w).unwrap_or_default()));
+    let call = |set: &Vec<&Node>| {
+        let words = set.iter().map(|w| quoted(plain(w).unwrap_or_default()));
         std::iter::once(quoted(command.trim())).chain(words).collect::<Vec<_>>().join(" ")
     };
-    let mut lines: Vec<String> = sets.iter().map(call).collect();
-    if lines.is_empty() {
-        lines.push(quoted(command.trim()));
-    }
-    // One call for each set, until one fails.
-    job.script = Some(format!("set -e\n{}\n", lines.join("\n")));
+    let calls: Vec<String> = sets.iter().map(call).collect();
+    job.script = Some(match &calls[..] {
+        [one] => format!("set -e\n{one}\n"),
+        // As there: every set is run, and one that failed fails the task at the end.
+        all => {
+            let lines: String = all.iter().map(|call| format!("{call} || failed=1\n")).collect();
+            format!("failed=0\n{lines}exit \"$failed\"\n")
+        }
+    });
     job.interpreter = Some("sh".to_owned());
+    if matches!(ParameterSets::read(task), ParameterSets::Flat(_)) {
+        note_flat_list(draft, at, job.code.as_str());
+    }
     job
 }
 
@@ -199,30 +331,111 @@ fn builtin(
     (title, command): (&str, &str),
     draft: &mut Draft,
 ) -> JobDef {
-    let first = get(task, "parameters").map(list).and_then(|p| p.first());
-    match (command.to_ascii_lowercase().as_str(), first.and_then(plain)) {
-        ("noop", _) => draft.job(at, group, title, "NOOP"),
-        ("sleep", seconds) => {
-            let seconds = seconds.and_then(|s| s.trim().parse::<u32>().ok()).unwrap_or(1);
-            let mut job = draft.job(at, group, title, "SCRIPT");
-            job.interpreter = Some("sh".to_owned());
-            job.script = Some(format!("sleep {seconds}\n"));
-            job.timeout_sec = draft.timeout(at, title, u64::from(seconds) + 60);
+    let parameters = get(task, "parameters");
+    let values = parameters.map(list).unwrap_or_default();
+    let name = command.trim().to_ascii_lowercase();
+    match name.as_str() {
+        "noop" => {
+            let job = draft.job(at, group, title, "NOOP");
+            if !values.is_empty() {
+                draft.note(
+                    Level::Differs,
+                    (at, job.code.as_str()),
+                    (
+                        "its parameters are left out: NoOp only prints them",
+                        "其参数未迁移:NoOp 只是打印参数",
+                    ),
+                    ("", ""),
+                );
+            }
             job
         }
-        ("log", text) => {
+        "sleep" => sleep(values, at, group, title, draft),
+        "log" => {
             let mut job = draft.job(at, group, title, "SCRIPT");
+            let texts = if values.is_empty() {
+                vec![String::new()]
+            } else {
+                values.iter().map(json_text).collect()
+            };
+            let lines: String =
+                texts.iter().map(|text| format!("printf '%s\\n' {}\n", quoted(text))).collect();
             job.interpreter = Some("sh".to_owned());
-            job.script = Some(format!("echo {}\n", quoted(text.unwrap_or_default())));
+            job.script = Some(lines);
             job
         }
-        (other, _) => {
-            let why = Words::new(
-                format!("BUILTIN {other} has no counterpart"),
-                format!("内置任务 {other} 没有对应的作业类型"),
-            );
-            stand_in(draft, at, group, title, &why)
+        _ => stand_in(draft, at, group, title, &no_counterpart(command.trim(), values.len())),
+    }
+}
+
+/// Sleeps for all of its values one after the other, as there.
+fn sleep(
+    values: &[Node],
+    at: &Origin,
+    group: &GroupCode,
+    title: &str,
+    draft: &mut Draft,
+) -> JobDef {
+    let seconds: Option<Vec<u32>> =
+        values.iter().map(|v| plain(v)?.trim().parse::<u32>().ok()).collect();
+    let Some(seconds) = seconds.filter(|all| !all.is_empty()) else {
+        let why = Words::from((
+            "BUILTIN Sleep has no whole number of seconds, at which it fails there, too",
+            "内置任务 Sleep 没有整数秒数,在原系统中也会失败",
+        ));
+        return stand_in(draft, at, group, title, &why);
+    };
+    let mut job = draft.job(at, group, title, "SCRIPT");
+    job.interpreter = Some("sh".to_owned());
+    job.script = Some(seconds.iter().map(|s| format!("sleep {s}\n")).collect());
+    let total: u64 = seconds.iter().copied().map(u64::from).sum();
+    job.timeout_sec = draft.timeout(at, title, total + 60);
+    job
+}
+
+/// Why a builtin is not carried over, and how what it does is said here.
+fn no_counterpart(name: &str, calls: usize) -> Words {
+    let (en, zh) = match name.to_ascii_lowercase().as_str() {
+        "sendmail" => (
+            "a SCRIPT can send mail; notify_email tells of failures",
+            "可用 SCRIPT 发送邮件;notify_email 用于失败通知",
+        ),
+        "download" => ("a SCRIPT with curl -fLO does it", "可改为使用 curl -fLO 的 SCRIPT"),
+        "copyfromfile" | "copytofile" => {
+            ("a SCRIPT with psql -c '\\copy …' does it", "可改为使用 psql -c '\\copy …' 的 SCRIPT")
         }
+        "copyfromprogram" | "copytoprogram" => (
+            "a SCRIPT with PROGRAM | psql -c '\\copy …' does it",
+            "可改为使用 PROGRAM | psql -c '\\copy …' 的 SCRIPT",
+        ),
+        "shutdown" => ("it stops pg_timetable itself", "它用于停止 pg_timetable 本身"),
+        _ => ("pg_timetable does not know it either", "pg_timetable 也没有该内置任务"),
+    };
+    Words::new(
+        format!("BUILTIN {name} ({calls} sets of parameters) has no counterpart: {en}"),
+        format!("内置任务 {name}({calls} 组参数)没有对应的作业类型:{zh}"),
+    )
+}
+
+/// A value as JSON; a single value as it is.
+fn json_text(node: &Node) -> String {
+    fn json(node: &Node) -> serde_json::Value {
+        match &node.value {
+            Value::Null => serde_json::Value::Null,
+            // Numbers and truth values are texts in this tree.
+            Value::Text(text) => match serde_json::from_str(text) {
+                Ok(found @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => found,
+                Ok(_) | Err(_) => text.clone().into(),
+            },
+            Value::List(items) => items.iter().map(json).collect(),
+            Value::Map(entries) => {
+                entries.iter().map(|(key, value)| (key.value.clone(), json(value))).collect()
+            }
+        }
+    }
+    match plain(node) {
+        Some(text) => text.to_owned(),
+        None => json(node).to_string(),
     }
 }
 
@@ -233,7 +446,7 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
     let Some(text) = word(task, "connect_string").map(str::trim).filter(|t| !t.is_empty()) else {
         return draft.source(at, OWN, DialectName::Postgres);
     };
-    let Some((title, url)) = address(text) else {
+    let Some(Address { title, url, others }) = address(text) else {
         draft.note(
             Level::Look,
             (at, OWN),
@@ -245,6 +458,13 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
         );
         return draft.source(at, OWN, DialectName::Postgres);
     };
+    for key in others {
+        let note =
+            KeyNote { at, about: OWN, key: &format!("{key} of connect_string"), value: None };
+        let to_url =
+            hint("add it to the url of the source if it is needed", "需要时请写入数据源的 url");
+        draft.note_key(note, to_url);
+    }
     let is_new = draft.defs.sources.iter().all(|s| s.url != url);
     let name = draft.source_at(&title, &url);
     if is_new {
@@ -264,13 +484,22 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
     name
 }
 
-/// Title and URL without a password, of `postgres://…` or `host=… dbname=…`.
-fn address(text: &str) -> Option<(String, String)> {
+/// Where a connect_string leads.
+struct Address {
+    title: String,
+    /// Without a password.
+    url: String,
+    /// What else it says, by key.
+    others: Vec<String>,
+}
+
+/// Reads `postgres://…` or `host=… dbname=…`.
+fn address(text: &str) -> Option<Address> {
     let part = |found: &str, default: &str| {
         let found = found.trim_matches('\'');
         if found.is_empty() { default.to_owned() } else { found.to_owned() }
     };
-    let (host, port, user, base) = if text.contains("://") {
+    let (host, port, user, base, others) = if text.contains("://") {
         let url = Url::parse(text).ok()?;
         let base = url.path().trim_start_matches('/').to_owned();
         (
@@ -278,22 +507,26 @@ fn address(text: &str) -> Option<(String, String)> {
             url.port().unwrap_or(5432).to_string(),
             part(url.username(), "postgres"),
             part(&base, "postgres"),
+            url.query_pairs().map(|(key, _)| key.into_owned()).collect(),
         )
     } else {
+        const KNOWN: [&str; 5] = ["host", "port", "user", "dbname", "password"];
         let pairs: Vec<(&str, &str)> =
             text.split_whitespace().map(|w| w.split_once('=')).collect::<Option<_>>()?;
         let of = |key: &str| pairs.iter().find(|(k, _)| *k == key).map_or("", |(_, v)| *v);
+        let others = pairs.iter().map(|(key, _)| *key).filter(|key| !KNOWN.contains(key));
         (
             part(of("host"), "localhost"),
             part(of("port"), "5432"),
             part(of("user"), "postgres"),
             part(of("dbname"), "postgres"),
+            others.map(str::to_owned).collect(),
         )
     };
     let mut url = Url::parse(&format!("postgres://{host}:{port}/")).ok()?;
     url.set_path(&base);
     url.set_username(&user).ok()?;
-    Some((format!("{base}@{host}"), url.to_string()))
+    Some(Address { title: format!("{base}@{host}"), url: url.to_string(), others })
 }
 
 #[cfg(test)]
@@ -307,10 +540,12 @@ mod tests {
             ("postgresql://etl:geheim@db1/gl?sslmode=require", "postgres://etl@db1:5432/gl"),
             ("dbname='gl'", "postgres://postgres@localhost:5432/gl"),
         ] {
-            let found = address(text).map(|(_, url)| url);
+            let found = address(text).map(|address| address.url);
             assert_eq!(found.as_deref(), Some(url), "{text}");
         }
-        assert_eq!(address("service"), None);
-        assert_eq!(address("postgres://"), None);
+        assert!(address("service").is_none());
+        assert!(address("postgres://").is_none());
+        let others = address("postgres://db1/gl?sslmode=require").map(|address| address.others);
+        assert_eq!(others, Some(vec!["sslmode".to_owned()]));
     }
 }

@@ -7,6 +7,7 @@ use crate::domain::xxl_run::AppName;
 use crate::domain::xxl_tables::{XxlGroup, XxlTables};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
+use crate::import::tally::ItemKind;
 use crate::import::xxl_job::Beyond;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,13 +28,14 @@ pub struct NewExecutors {
 /// All of them, and which of them each key means.
 #[derive(Debug)]
 pub(super) struct Executors {
+    beyond: Beyond,
     by_id: BTreeMap<i64, AppName>,
     made: BTreeMap<AppName, NewExecutors>,
 }
 
 impl Executors {
-    pub(super) fn of(tables: &XxlTables, draft: &mut Draft) -> Self {
-        let mut all = Self { by_id: BTreeMap::new(), made: BTreeMap::new() };
+    pub(super) fn of(tables: &XxlTables, beyond: Beyond, draft: &mut Draft) -> Self {
+        let mut all = Self { beyond, by_id: BTreeMap::new(), made: BTreeMap::new() };
         let scripted: BTreeSet<i64> = tables
             .jobs
             .iter()
@@ -44,6 +46,7 @@ impl Executors {
             let glue = if scripted.contains(&group.id) { Glue::Allowed } else { Glue::Refused };
             all.add(group, glue, draft);
         }
+        draft.end_item();
         all.strays(tables, draft);
         all
     }
@@ -51,6 +54,12 @@ impl Executors {
     fn add(&mut self, row: &XxlGroup, glue: Glue, draft: &mut Draft) {
         let at = Origin::new(GROUPS, u64::try_from(row.id).unwrap_or(0));
         let word = row.app_name.trim();
+        draft.begin_item(ItemKind::ExecutorGroup, &at, word);
+        match self.beyond {
+            Beyond::Written => draft.carry_item(),
+            // The note of what people are to do says it.
+            Beyond::Told => draft.leave_item_out(),
+        }
         let app = AppName::parse(word).unwrap_or_else(|_| {
             let app = fitting(word, row.id);
             let said = (
@@ -120,7 +129,7 @@ impl Executors {
     }
 
     /// What is to be done with them by people.
-    pub(super) fn say(&self, beyond: Beyond, draft: &mut Draft) {
+    pub(super) fn say(&self, draft: &mut Draft) {
         for NewExecutors { group, token } in self.made.values() {
             let at = Origin::new(GROUPS, 0);
             let app = group.app_name.as_str();
@@ -131,7 +140,7 @@ impl Executors {
                 );
                 draft.note(Level::Look, (&at, app), said, ("", ""));
             }
-            if beyond == Beyond::Told {
+            if self.beyond == Beyond::Told {
                 let said = ("these executors are not in the definition", "执行器不在定义文件中");
                 let command = command(group, token.is_some());
                 let cure = (

@@ -159,6 +159,7 @@ mod tests {
             jobs: vec![job],
             users: None,
             server_zone: server_zone.map(str::to_owned),
+            unread: Vec::new(),
         }
     }
 

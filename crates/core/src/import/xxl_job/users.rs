@@ -7,6 +7,7 @@ use crate::domain::user::UserName;
 use crate::domain::xxl_tables::{XxlTables, XxlUser};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
+use crate::import::tally::ItemKind;
 use crate::import::xxl_job::Beyond;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,6 +42,7 @@ pub(super) fn users(
     let mut made: BTreeMap<UserName, NewUser> = BTreeMap::new();
     for row in rows {
         let at = Origin::new(USERS, u64::try_from(row.id).unwrap_or(0));
+        draft.begin_item(ItemKind::User, &at, row.name.trim());
         let Some(user) = user(row, reached, &at, draft) else { continue };
         if made.contains_key(&user.name) {
             let said = (
@@ -50,8 +52,14 @@ pub(super) fn users(
             draft.note(Level::LeftOut, (&at, user.name.as_str()), said, ("", ""));
             continue;
         }
+        match beyond {
+            Beyond::Written => draft.carry_item(),
+            // The note of all users says it.
+            Beyond::Told => draft.leave_item_out(),
+        }
         made.insert(user.name.clone(), user);
     }
+    draft.end_item();
     if beyond == Beyond::Told && !made.is_empty() {
         let said = (
             format!("{} users are not in the definition", made.len()),

@@ -124,11 +124,27 @@ fn body(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> Body {
         if handler == OURS {
             say_ours(job, say);
         }
+        if !job.glue_source.trim().is_empty() {
+            let said = Words::new(
+                "its script is left out: a BEAN does not run it, there, too",
+                "其脚本未迁移:BEAN 模式不运行脚本,原系统亦然",
+            );
+            say(Level::LeftOut, said, Words::default());
+        }
         return Body::Bean(handler.chars().take(255).collect());
     }
     let language = GlueLanguage::ALL.into_iter().find(|language| language.glue_type() == kind);
     match language {
-        Some(language) if !job.glue_source.trim().is_empty() => Body::Script(language),
+        Some(language) if !job.glue_source.trim().is_empty() => {
+            if !handler.is_empty() {
+                let said = Words::new(
+                    format!("its handler {handler} is left out: a script calls none, there, too"),
+                    format!("其 JobHandler {handler} 未迁移:脚本不调用它,原系统亦然"),
+                );
+                say(Level::LeftOut, said, Words::default());
+            }
+            Body::Script(language)
+        }
         Some(_) => {
             say(Level::Look, Words::new("its script is empty", "脚本为空"), cure);
             Body::Bean(NOBODY.to_owned())

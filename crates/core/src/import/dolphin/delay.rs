@@ -1,0 +1,49 @@
+//! Tasks that wait some minutes before they start: a job of its own sleeps.
+
+use super::Codes;
+use super::read::{Flow, Task};
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::trigger_rule::When;
+use crate::import::draft::Draft;
+use crate::import::note::Level;
+
+/// Puts a job that sleeps before each task that is delayed; it waits for what the task waited for.
+pub(super) fn add_waits(flow: &Flow, group: &GroupCode, codes: &Codes, draft: &mut Draft) {
+    for task in flow.tasks.iter().filter(|task| task.delay_min > 0 && task.is_active) {
+        if let Some(code) = codes.jobs.get(&(flow.key.clone(), task.key.clone())) {
+            draft.resume_job(code);
+            add_wait(task, code, group, draft);
+            draft.end_item();
+        }
+    }
+}
+
+fn add_wait(task: &Task, code: &JobCode, group: &GroupCode, draft: &mut Draft) {
+    let title = format!("{}_delay", task.name);
+    let mut wait = draft.job(&task.at, group, &title, "SCRIPT");
+    let seconds = task.delay_min.unsigned_abs().saturating_mul(60);
+    wait.interpreter = Some("sh".to_owned());
+    wait.script = Some(format!("sleep {seconds}\n"));
+    wait.timeout_sec = draft.timeout(&task.at, wait.code.as_str(), seconds.saturating_add(60));
+    // The rule is about what it waits for, which is now the wait's.
+    if let Some(job) = draft.defs.jobs.iter_mut().find(|job| job.code == *code) {
+        wait.trigger_rule = std::mem::take(&mut job.trigger_rule);
+        wait.condition = job.condition.take();
+    }
+    let wait_code = wait.code.clone();
+    draft.push(wait);
+    draft.hand_parents_on(code, &wait_code);
+    draft.depends(code, &wait_code, When::Success);
+    draft.note(
+        Level::Differs,
+        (&task.at, code.as_str()),
+        (
+            format!(
+                "delayTime: {} minutes: the job {wait_code} sleeps so long before it",
+                task.delay_min
+            ),
+            format!("delayTime:{} 分钟:由作业 {wait_code} 先等待", task.delay_min),
+        ),
+        ("", ""),
+    );
+}

@@ -1,0 +1,528 @@
+//! The keys of DolphinScheduler's exports, from 1.3 to 3.x: one table for each kind of row and of task.
+
+use crate::import::keys::{Hint, KnownKey, hint, noted, read, record};
+
+const NOTHING: Hint = hint("", "");
+const COMMENT: Hint = hint("a comment in the file can keep it", "可写为文件中的注释");
+const ENVIRONMENT: Hint = hint(
+    "variables of that environment are not in an export: export them in the script, or run a node with them and \
+     give the job worker: LABEL",
+    "导出文件不含该环境的变量:请在脚本中 export,或用带这些变量的节点运行并设置 worker: 标签",
+);
+const TENANT: Hint = hint(
+    "scripts run as the user of procession serve: run a node as that user and give its jobs worker: LABEL",
+    "脚本以 procession serve 的用户运行:可用该用户运行节点,并设置 worker: 标签",
+);
+const POOL: Hint = hint(
+    "make a pool of the size that the task group has and name it: pools: [NAME]",
+    "请按任务组的容量建立资源池,并写 pools: [名称]",
+);
+const POOL_PRIORITY: Hint = hint(
+    "priority of the job is the order here, in pools, too",
+    "此处(包括资源池)按作业的 priority 排序",
+);
+const MEMORY: Hint = hint(
+    "limit it in the script, or in the service that runs the node (systemd: CPUQuota, MemoryMax)",
+    "请在脚本中限制,或在运行节点的服务中限制(systemd:CPUQuota、MemoryMax)",
+);
+const MAIL: Hint = hint(
+    "notify_email of the group tells of failures, and notify of more",
+    "作业组的 notify_email 通知失败,notify 可通知更多",
+);
+const WORKER: Hint = hint(
+    "start nodes with --label and write worker: LABEL on the jobs",
+    "请用 --label 启动节点,并在作业上写 worker: 标签",
+);
+
+/// What an export has for each workflow.
+pub(in crate::import) const EXPORT: &[KnownKey] = &[
+    read("processDefinition"),
+    read("workflowDefinition"),
+    read("processTaskRelationList"),
+    read("workflowTaskRelationList"),
+    read("taskDefinitionList"),
+    read("schedule"),
+];
+
+pub(in crate::import) const WORKFLOW: &[KnownKey] = &[
+    read("code"),
+    read("name"),
+    read("globalParams"),
+    read("globalParamList"),
+    read("timeout"),
+    read("executionType"),
+    record("id"),
+    record("version"),
+    record("projectCode"),
+    record("projectId"),
+    record("projectName"),
+    record("createTime"),
+    record("updateTime"),
+    record("userId"),
+    record("userName"),
+    record("modifyBy"),
+    record("operator"),
+    record("operateTime"),
+    record("locations"),
+    record("connects"),
+    record("globalParamMap"),
+    record("scheduleReleaseState"),
+    noted("description", &[], COMMENT),
+    noted("desc", &[], COMMENT),
+    noted(
+        "releaseState",
+        &["ONLINE"],
+        hint("here it can be started by hand all the same", "此处仍可手动启动"),
+    ),
+    noted("flag", &["YES"], hint("it was deleted there", "原系统中已删除")),
+    noted("warningGroupId", &["0", "-1", "1"], MAIL),
+    noted("receivers", &[], MAIL),
+    noted("receiversCc", &[], MAIL),
+    noted("tenantId", &["-1", "0"], TENANT),
+    noted("tenantCode", &["default"], TENANT),
+    noted(
+        "resourceIds",
+        &[],
+        hint("copy these files to the hosts that run scripts", "请将这些文件复制到运行脚本的主机"),
+    ),
+    noted("isParallel", &[], NOTHING),
+];
+
+pub(in crate::import) const RELATION: &[KnownKey] = &[
+    read("preTaskCode"),
+    read("postTaskCode"),
+    record("id"),
+    record("projectCode"),
+    record("processDefinitionCode"),
+    record("processDefinitionVersion"),
+    record("workflowDefinitionCode"),
+    record("workflowDefinitionVersion"),
+    record("preTaskVersion"),
+    record("postTaskVersion"),
+    record("createTime"),
+    record("updateTime"),
+    record("operator"),
+    record("operateTime"),
+    noted("name", &[], COMMENT),
+    noted(
+        "conditionType",
+        &["NONE", "0"],
+        hint("the task before it decides, here as there", "由前置任务决定,与原系统一致"),
+    ),
+    noted(
+        "conditionParams",
+        &[],
+        hint("the task before it decides, here as there", "由前置任务决定,与原系统一致"),
+    ),
+];
+
+pub(in crate::import) const TASK: &[KnownKey] = &[
+    read("code"),
+    read("name"),
+    read("taskType"),
+    read("taskParams"),
+    read("flag"),
+    read("taskPriority"),
+    read("failRetryTimes"),
+    read("failRetryInterval"),
+    read("timeoutFlag"),
+    read("timeoutNotifyStrategy"),
+    read("timeout"),
+    read("delayTime"),
+    read("workerGroup"),
+    record("id"),
+    record("version"),
+    record("projectCode"),
+    record("projectName"),
+    record("userId"),
+    record("userName"),
+    record("createTime"),
+    record("updateTime"),
+    record("modifyBy"),
+    record("operator"),
+    record("operateTime"),
+    record("taskParamList"),
+    record("taskParamMap"),
+    record("dependence"),
+    record("processTaskRelationList"),
+    noted("description", &[], COMMENT),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("taskGroupId", NO_CODE, POOL),
+    noted("taskGroupPriority", NO_CODE, POOL_PRIORITY),
+    noted("cpuQuota", NO_CODE, MEMORY),
+    noted("memoryMax", NO_CODE, MEMORY),
+    noted("isCache", &["NO", "false"], hint("here it runs in each batch", "此处每个批次都会运行")),
+    noted("taskExecuteType", &["BATCH"], hint("here it runs until it ends", "此处运行到结束为止")),
+    noted(
+        "resourceIds",
+        &[],
+        hint("copy these files to the hosts that run scripts", "请将这些文件复制到运行脚本的主机"),
+    ),
+    noted("remoteHostCode", NO_CODE, WORKER),
+];
+const NO_CODE: &[&str] = &["0", "-1"];
+
+pub(in crate::import) const SCHEDULE: &[KnownKey] = &[
+    read("crontab"),
+    read("startTime"),
+    read("endTime"),
+    read("timezoneId"),
+    read("releaseState"),
+    record("id"),
+    record("processDefinitionCode"),
+    record("processDefinitionId"),
+    record("processDefinitionName"),
+    record("workflowDefinitionCode"),
+    record("workflowDefinitionName"),
+    record("projectName"),
+    record("definitionDescription"),
+    record("desc"),
+    record("createTime"),
+    record("updateTime"),
+    record("userId"),
+    record("userName"),
+    record("operator"),
+    record("operateTime"),
+    read("failureStrategy"),
+    noted("warningType", &["NONE"], MAIL),
+    noted("warningGroupId", NO_CODE, MAIL),
+    noted("processInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("workflowInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("workerGroup", &["default"], WORKER),
+    noted("workerGroupId", NO_CODE, WORKER),
+    noted("tenantCode", &["default"], TENANT),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("environmentName", &[], ENVIRONMENT),
+];
+const PRIORITY: Hint = hint("write priority on the jobs", "请在作业上写 priority");
+
+/// A parameter of a workflow or task.
+pub(in crate::import) const PARAM: &[KnownKey] = &[
+    read("prop"),
+    read("value"),
+    read("direct"),
+    noted("type", &["VARCHAR"], hint("values are bound as texts here", "此处的值按文本绑定")),
+];
+
+/// What any task may have among its parameters; versions wrote some of these for every type.
+pub(in crate::import) const ANY_TASK: &[KnownKey] = &[
+    read("localParams"),
+    noted("varPool", &[], hint("it is made while a task runs", "它在任务运行时产生")),
+    read("waitStartTimeout"),
+];
+
+/// Of tasks other than CONDITIONS and SWITCH: empty unless it is one of these.
+pub(in crate::import) const NO_BRANCHES: &[KnownKey] = &[
+    noted("dependence", &["{relation: AND, dependTaskList: []}"], BRANCHES),
+    noted("conditionResult", &["{successNode: [], failedNode: []}"], BRANCHES),
+    noted("switchResult", &[], BRANCHES),
+];
+const BRANCHES: Hint =
+    hint("a task of this type does not branch, there, too", "该类型的任务没有分支,原系统亦然");
+
+pub(in crate::import) const SCRIPT: &[KnownKey] = &[read("rawScript"), read("resourceList")];
+
+pub(in crate::import) const SQL: &[KnownKey] = &[
+    read("type"),
+    read("datasource"),
+    read("sql"),
+    read("preStatements"),
+    read("postStatements"),
+    read("resourceList"),
+    read("sendEmail"),
+    read("receivers"),
+    record("sqlType"),
+    record("displayRows"),
+    noted("receiversCc", &[], MAIL),
+    noted("title", &[], MAIL),
+    noted("groupId", NO_CODE, MAIL),
+    noted("showType", &[], MAIL),
+    noted(
+        "limit",
+        &["0", "10000"],
+        hint(
+            "all rows are read here; write LIMIT in the SQL",
+            "此处读取全部行;请在 SQL 中写 LIMIT",
+        ),
+    ),
+    noted("connParams", &[], hint("write them into the url of the source", "请写入数据源的 url")),
+    noted("udfs", &[], hint("functions of Hive have no counterpart", "Hive 的函数没有对应")),
+    noted(
+        "segmentSeparator",
+        &[";"],
+        hint("statements are separated by ; here", "此处语句以 ; 分隔"),
+    ),
+    noted("dtType", &[], NOTHING),
+    noted("dataTarget", NO_CODE, NOTHING),
+    noted("targetTable", &[], NOTHING),
+];
+
+pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
+    read("type"),
+    read("datasource"),
+    read("method"),
+    record("outProperty"),
+    read("resourceList"),
+];
+
+pub(in crate::import) const HTTP: &[KnownKey] = &[
+    read("url"),
+    read("httpMethod"),
+    read("httpRequestMethod"),
+    read("httpParams"),
+    read("httpRequestParams"),
+    read("httpBody"),
+    read("httpRequestBody"),
+    read("httpCheckCondition"),
+    read("condition"),
+    read("resourceList"),
+    noted("connectTimeout", &["60000"], WAITING),
+    noted("socketTimeout", &["60000"], WAITING),
+    noted("maxConnectionSeconds", &[], WAITING),
+    noted("enableProxy", &["false"], PROXY),
+    noted("proxy", &[], PROXY),
+    noted("port", &[], PROXY),
+    noted("user", &[], PROXY),
+    read("password"),
+    noted("enableSSL", &["false"], hint("https in its address says it", "由地址中的 https 决定")),
+];
+const WAITING: Hint =
+    hint("timeout_sec of the job limits the whole call", "作业的 timeout_sec 限制整个调用的时间");
+const PROXY: Hint =
+    hint("hosts are called without a proxy of their own", "调用主机时不使用单独的代理");
+
+pub(in crate::import) const HTTP_PARAM: &[KnownKey] =
+    &[read("prop"), read("httpParametersType"), read("value")];
+
+pub(in crate::import) const SUB_WORKFLOW: &[KnownKey] = &[
+    read("processDefinitionCode"),
+    read("workflowDefinitionCode"),
+    read("processDefinitionId"),
+    read("resourceList"),
+];
+
+pub(in crate::import) const DEPENDENT: &[KnownKey] = &[read("dependence"), read("resourceList")];
+
+pub(in crate::import) const DEPENDENCE: &[KnownKey] = &[
+    read("relation"),
+    read("dependTaskList"),
+    read("failurePolicy"),
+    read("failureWaitingTime"),
+    noted("checkInterval", &["10"], hint("it is told of ends at once here", "此处结束时立即得知")),
+];
+
+pub(in crate::import) const DEPEND_LIST: &[KnownKey] =
+    &[read("relation"), read("dependItemList"), record("conditionStatus")];
+
+pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
+    read("definitionCode"),
+    read("definitionId"),
+    read("depTaskCode"),
+    read("depTasks"),
+    read("dateValue"),
+    noted("status", &["SUCCESS"], hint("it waits for success, there, too", "原系统同样等待成功")),
+    record("projectCode"),
+    record("projectId"),
+    record("cycle"),
+    record("dependentType"),
+    record("dependResult"),
+    record("state"),
+    record("key"),
+    noted(
+        "parameterPassing",
+        &["false"],
+        hint("outputs are not handed from batch to batch", "输出不会跨批次传递"),
+    ),
+];
+
+/// Of a CONDITIONS task, which asks tasks of its own workflow.
+pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
+    read("depTaskCode"),
+    read("depTasks"),
+    read("status"),
+    record("projectCode"),
+    record("projectId"),
+    record("definitionCode"),
+    record("definitionId"),
+    record("cycle"),
+    record("dateValue"),
+    record("dependentType"),
+    record("dependResult"),
+    record("state"),
+    record("key"),
+    record("parameterPassing"),
+];
+
+pub(in crate::import) const CONDITIONS: &[KnownKey] =
+    &[read("dependence"), read("conditionResult"), read("resourceList")];
+
+/// What tasks of Spark, Flink and MapReduce say of the program that they start.
+pub(in crate::import) const PROGRAM: &[KnownKey] = &[
+    read("programType"),
+    read("mainClass"),
+    read("mainJar"),
+    read("mainArgs"),
+    read("others"),
+    read("appName"),
+    read("yarnQueue"),
+    read("queue"),
+    read("resourceList"),
+];
+
+pub(in crate::import) const SPARK: &[KnownKey] = &[
+    read("deployMode"),
+    read("master"),
+    read("driverCores"),
+    read("driverMemory"),
+    read("numExecutors"),
+    read("executorCores"),
+    read("executorMemory"),
+    read("rawScript"),
+    read("sqlExecutionType"),
+    read("namespace"),
+    noted("sparkVersion", &["SPARK2", "SPARK3"], VERSION),
+];
+const VERSION: Hint =
+    hint("the script starts what SPARK_HOME names", "脚本启动 SPARK_HOME 指向的版本");
+
+pub(in crate::import) const FLINK: &[KnownKey] = &[
+    read("deployMode"),
+    read("flinkVersion"),
+    read("slot"),
+    read("taskManager"),
+    read("jobManagerMemory"),
+    read("taskManagerMemory"),
+    read("parallelism"),
+    read("initScript"),
+    read("rawScript"),
+];
+
+pub(in crate::import) const HIVECLI: &[KnownKey] = &[
+    read("hiveCliTaskExecutionType"),
+    read("hiveSqlScript"),
+    read("hiveCliOptions"),
+    read("resourceList"),
+];
+
+/// Of the other keys only tasks that are made of data sources have values, and those fail here and say so.
+pub(in crate::import) const SQOOP: &[KnownKey] = &[
+    read("jobType"),
+    read("customShell"),
+    read("resourceList"),
+    noted("jobName", &[], FROM_SOURCES),
+    noted("modelType", &[], FROM_SOURCES),
+    noted("concurrency", &["1"], FROM_SOURCES),
+    noted("splitBy", &[], FROM_SOURCES),
+    noted("sourceType", &[], FROM_SOURCES),
+    noted("targetType", &[], FROM_SOURCES),
+    noted("sourceParams", &[], FROM_SOURCES),
+    noted("targetParams", &[], FROM_SOURCES),
+    noted("hadoopCustomParams", &[], FROM_SOURCES),
+    noted("sqoopAdvancedParams", &[], FROM_SOURCES),
+];
+
+pub(in crate::import) const DATAX: &[KnownKey] = &[
+    read("customConfig"),
+    read("json"),
+    read("xms"),
+    read("xmx"),
+    read("resourceList"),
+    noted("dsType", &[], FROM_SOURCES),
+    noted("dataSource", NO_CODE, FROM_SOURCES),
+    noted("dtType", &[], FROM_SOURCES),
+    noted("dataTarget", NO_CODE, FROM_SOURCES),
+    noted("sql", &[], FROM_SOURCES),
+    noted("targetTable", &[], FROM_SOURCES),
+    noted("preStatements", &[], FROM_SOURCES),
+    noted("postStatements", &[], FROM_SOURCES),
+    noted("jobSpeedByte", NO_CODE, FROM_SOURCES),
+    noted("jobSpeedRecord", NO_CODE, FROM_SOURCES),
+];
+const FROM_SOURCES: Hint =
+    hint("its own text says it all, there, too", "以其自定义文本为准,原系统亦然");
+
+/// What 1.3 exports for a workflow.
+pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
+    read("processDefinitionName"),
+    read("name"),
+    read("processDefinitionJson"),
+    read("scheduleCrontab"),
+    read("scheduleStartTime"),
+    read("scheduleEndTime"),
+    read("scheduleReleaseState"),
+    record("projectName"),
+    record("processDefinitionLocations"),
+    record("processDefinitionConnects"),
+    noted("processDefinitionDescription", &[], COMMENT),
+    noted("scheduleWarningType", &["NONE"], MAIL),
+    noted("scheduleWarningGroupId", NO_CODE, MAIL),
+    noted("scheduleWarningGroupName", &[], MAIL),
+    read("scheduleFailureStrategy"),
+    noted("scheduleProcessInstancePriority", &["MEDIUM"], PRIORITY),
+    noted("scheduleWorkerGroupId", NO_CODE, WORKER),
+    noted("scheduleWorkerGroupName", &["default"], WORKER),
+];
+
+pub(in crate::import) const OLD_WORKFLOW: &[KnownKey] = &[
+    read("globalParams"),
+    read("tasks"),
+    read("timeout"),
+    noted("tenantId", &["-1", "0"], TENANT),
+    noted("tenantCode", &["default"], TENANT),
+];
+
+pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
+    read("name"),
+    read("type"),
+    read("params"),
+    read("runFlag"),
+    read("taskInstancePriority"),
+    read("maxRetryTimes"),
+    read("retryInterval"),
+    read("timeout"),
+    read("delayTime"),
+    read("workerGroup"),
+    read("preTasks"),
+    read("dependence"),
+    read("conditionResult"),
+    read("switchResult"),
+    read("waitStartTimeout"),
+    record("id"),
+    record("code"),
+    record("version"),
+    record("loc"),
+    record("depList"),
+    record("preTaskNodeList"),
+    record("preTaskDefinitionList"),
+    record("extras"),
+    noted("desc", &[], COMMENT),
+    noted("description", &[], COMMENT),
+    noted("workerGroupId", NO_CODE, WORKER),
+    noted("environmentCode", NO_CODE, ENVIRONMENT),
+    noted("taskGroupId", NO_CODE, POOL),
+    noted("taskGroupPriority", NO_CODE, POOL_PRIORITY),
+    noted("cpuQuota", NO_CODE, MEMORY),
+    noted("memoryMax", NO_CODE, MEMORY),
+];
+
+/// The keys of the parameters of a type of task; none of a type that is not carried over at all.
+pub(super) fn of_type(kind: &str) -> Option<[&'static [KnownKey]; 2]> {
+    let of_program = if matches!(kind, "SPARK" | "FLINK" | "MR") { PROGRAM } else { &[] };
+    let of_kind: &[KnownKey] = match kind {
+        "SHELL" | "PYTHON" => SCRIPT,
+        "SQL" => SQL,
+        "PROCEDURE" => PROCEDURE,
+        "HTTP" => HTTP,
+        "SUB_PROCESS" | "SUB_WORKFLOW" => SUB_WORKFLOW,
+        "DEPENDENT" => DEPENDENT,
+        "CONDITIONS" => CONDITIONS,
+        "SPARK" => SPARK,
+        "FLINK" => FLINK,
+        "MR" => &[],
+        "HIVECLI" => HIVECLI,
+        "SQOOP" => SQOOP,
+        "DATAX" => DATAX,
+        _ => return None,
+    };
+    Some([of_kind, of_program])
+}

@@ -1,0 +1,145 @@
+//! The keys of source formats. Of each key that a file has the importer reads it, or a note tells what is not
+//! carried over; a key that no table knows is told of as well.
+
+use crate::definition::{Node, Value};
+use crate::import::draft::Draft;
+use crate::import::note::{Level, Origin, Words};
+use crate::import::tree::{entries, origin};
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyRule {
+    /// The importer reads it, and tells itself what it cannot carry over.
+    Read,
+    /// It has no counterpart: a note names every value but these, which are what the other system assumes.
+    Noted { harmless: &'static [&'static str], hint: Hint },
+    /// It describes a row or a picture of the other system; one note for each file names all such keys.
+    Record,
+}
+
+/// What to do about a key, in both languages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hint {
+    pub(crate) en: &'static str,
+    pub(crate) zh: &'static str,
+}
+
+/// A key that a format has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KnownKey {
+    pub(crate) name: &'static str,
+    pub(crate) rule: KeyRule,
+}
+
+pub(crate) const fn read(name: &'static str) -> KnownKey {
+    KnownKey { name, rule: KeyRule::Read }
+}
+
+pub(crate) const fn record(name: &'static str) -> KnownKey {
+    KnownKey { name, rule: KeyRule::Record }
+}
+
+pub(crate) const fn noted(
+    name: &'static str,
+    harmless: &'static [&'static str],
+    hint: Hint,
+) -> KnownKey {
+    KnownKey { name, rule: KeyRule::Noted { harmless, hint } }
+}
+
+pub(crate) const fn hint(en: &'static str, zh: &'static str) -> Hint {
+    Hint { en, zh }
+}
+
+/// Longest value that a note repeats.
+const LONGEST_VALUE: usize = 60;
+
+/// Holds the keys of a map against tables; `about` is the job, chain or workflow that has it.
+pub(crate) fn check_keys(node: &Node, tables: &[&[KnownKey]], about: &str, draft: &mut Draft) {
+    for (key, value) in entries(node) {
+        if is_empty(value) {
+            // Nothing that could be lost.
+            continue;
+        }
+        check_key(key, value, tables, about, draft);
+    }
+}
+
+fn check_key(key: &str, value: &Node, tables: &[&[KnownKey]], about: &str, draft: &mut Draft) {
+    let at = origin(value);
+    let known = tables.iter().flat_map(|table| table.iter()).find(|known| known.name == key);
+    match known.map(|known| known.rule) {
+        Some(KeyRule::Read) => {}
+        Some(KeyRule::Record) => draft.note_record_key(&at.file, key),
+        Some(KeyRule::Noted { harmless, hint }) => {
+            let text = shown(value);
+            if !harmless.contains(&text.as_str()) {
+                draft.note_key(KeyNote { at: &at, about, key, value: Some(&text) }, hint);
+            }
+        }
+        None => draft.note_unknown_key(&at, about, key),
+    }
+}
+
+/// A key that is noted.
+pub(crate) struct KeyNote<'a> {
+    pub(crate) at: &'a Origin,
+    pub(crate) about: &'a str,
+    pub(crate) key: &'a str,
+    /// What stands there, where it may be shown.
+    pub(crate) value: Option<&'a str>,
+}
+
+impl Draft {
+    /// A key that is known and has no counterpart.
+    pub(crate) fn note_key(&mut self, note: KeyNote<'_>, hint: Hint) {
+        let KeyNote { at, about, key, value } = note;
+        let value: String = value.unwrap_or_default().chars().take(LONGEST_VALUE).collect();
+        let said = match value.as_str() {
+            "" => Words::new(format!("{key} is left out"), format!("{key} 未迁移")),
+            value => {
+                Words::new(format!("{key}: {value} is left out"), format!("{key}:{value} 未迁移"))
+            }
+        };
+        self.note(Level::LeftOut, (at, about), said, (hint.en, hint.zh));
+    }
+
+    /// A key that no table knows. What stands there is not shown: it may be a password.
+    pub(crate) fn note_unknown_key(&mut self, at: &Origin, about: &str, key: &str) {
+        let key: String = key.chars().take(LONGEST_VALUE).collect();
+        let said = (
+            format!("key {key:?} is left out: it is none that is known here"),
+            format!("键 {key:?} 未迁移:无法识别"),
+        );
+        let cure = (
+            "see what it does there, and write it by hand if it is needed",
+            "请确认其作用,需要时手工补充",
+        );
+        self.note(Level::LeftOut, (at, about), said, cure);
+    }
+}
+
+/// Whether a value says nothing: no text, no item, or nothing but such.
+fn is_empty(node: &Node) -> bool {
+    match &node.value {
+        Value::Null => true,
+        Value::Text(text) => matches!(text.trim(), "" | "null" | "{}" | "[]"),
+        Value::List(items) => items.iter().all(is_empty),
+        Value::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
+    }
+}
+
+/// A value on one line.
+fn shown(node: &Node) -> String {
+    match &node.value {
+        Value::Null => String::new(),
+        Value::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Value::List(items) => {
+            format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        Value::Map(entries) => {
+            let all = entries.iter().map(|(key, value)| format!("{}: {}", key.value, shown(value)));
+            format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What was read, and what became of each: counts that add up, because each item has one outcome.
+
+use crate::domain::lang::Lang;
+use crate::import::note::{Level, Note, Origin, Words};
+use serde::Serialize;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// A line, task, node or row that runs something.
+    Job,
+    /// What starts jobs by the clock.
+    Schedule,
+    /// A group of XXL-JOB's executors.
+    ExecutorGroup,
+    /// A user of XXL-JOB.
+    User,
+}
+
+impl ItemKind {
+    /// All of them, in the order of a report.
+    pub const ALL: [Self; 4] = [Self::Job, Self::Schedule, Self::ExecutorGroup, Self::User];
+
+    /// What people read.
+    pub fn words(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Job => lang.pick("jobs", "作业"),
+            Self::Schedule => lang.pick("schedules", "调度"),
+            Self::ExecutorGroup => lang.pick("executor groups", "执行器组"),
+            Self::User => lang.pick("users", "用户"),
+        }
+    }
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemOutcome {
+    /// It is in the definition, and no note is about it alone.
+    Carried,
+    /// It is in the definition, and notes say what to look at or what is different.
+    Changed,
+    /// It is not in the definition, or a job that fails stands in its place.
+    LeftOut,
+}
+
+impl ItemOutcome {
+    /// All of them, the best first.
+    pub const ALL: [Self; 3] = [Self::Carried, Self::Changed, Self::LeftOut];
+
+    /// What people read.
+    pub fn words(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Carried => lang.pick("carried over", "已迁移"),
+            Self::Changed => lang.pick("carried over with changes", "迁移后有变化"),
+            Self::LeftOut => lang.pick("left out", "未迁移"),
+        }
+    }
+}
+
+/// Something that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReadItem {
+    /// What it is.
+    pub kind: ItemKind,
+    /// Where it stood.
+    pub origin: Origin,
+    /// What it was called there.
+    pub title: String,
+    /// What became of it.
+    pub outcome: ItemOutcome,
+}
+
+/// How many items of a kind were read, by what became of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemCount {
+    /// What is counted.
+    pub kind: ItemKind,
+    /// All of them.
+    pub read: usize,
+    /// Those that are as they were.
+    pub carried: usize,
+    /// Those that are not quite as they were.
+    pub changed: usize,
+    /// Those that are not there.
+    pub left_out: usize,
+}
+
+impl ItemCount {
+    /// Counts the items of each kind that was met.
+    pub fn of_all(items: &[ReadItem]) -> Vec<Self> {
+        let count = |kind: ItemKind| {
+            let of =
+                |outcome| items.iter().filter(|i| i.kind == kind && i.outcome == outcome).count();
+            let (carried, changed) = (of(ItemOutcome::Carried), of(ItemOutcome::Changed));
+            let left_out = of(ItemOutcome::LeftOut);
+            Self { kind, read: carried + changed + left_out, carried, changed, left_out }
+        };
+        ItemKind::ALL.into_iter().map(count).filter(|count| count.read > 0).collect()
+    }
+
+    /// `jobs: 9 read = 7 carried over + 1 carried over with changes + 1 left out`
+    pub fn line(&self, lang: Lang) -> String {
+        let Self { kind, read, carried, changed, left_out } = self;
+        let (kind, words) = (kind.words(lang), ItemOutcome::ALL.map(|o| o.words(lang)));
+        match lang {
+            Lang::En => format!(
+                "{kind}: {read} read = {carried} {} + {changed} {} + {left_out} {}",
+                words[0], words[1], words[2]
+            ),
+            Lang::Zh => format!(
+                "{kind}:读取 {read} = {} {carried} + {} {changed} + {} {left_out}",
+                words[0], words[1], words[2]
+            ),
+        }
+    }
+}
+
+/// Names an item while its importer works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ItemId(usize);
+
+/// An item whose outcome is still open.
+#[derive(Clone, Debug)]
+struct OpenItem {
+    kind: ItemKind,
+    origin: Origin,
+    title: String,
+    /// Whether the definition has it.
+    is_carried: bool,
+    /// Whether a note is about it.
+    is_noted: bool,
+    is_left_out: bool,
+}
+
+/// All that an importer has read, and the item that it works on.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    items: Vec<OpenItem>,
+    current: Option<ItemId>,
+}
+
+impl Tally {
+    /// Something was read; what is said and made next is of it.
+    pub(crate) fn begin(&mut self, kind: ItemKind, origin: &Origin, title: &str) -> ItemId {
+        let id = ItemId(self.items.len());
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let origin = origin.clone();
+        let (is_carried, is_noted, is_left_out) = (false, false, false);
+        self.items.push(OpenItem { kind, origin, title, is_carried, is_noted, is_left_out });
+        self.current = Some(id);
+        id
+    }
+
+    /// The importer works on this item, or on none.
+    pub(crate) fn work_on(&mut self, item: Option<ItemId>) {
+        self.current = item;
+    }
+
+    /// The item that the importer works on.
+    pub(crate) fn current(&self) -> Option<ItemId> {
+        self.current
+    }
+
+    /// The item that the importer works on, if it is of this kind.
+    pub(crate) fn current_of(&self, kind: ItemKind) -> Option<ItemId> {
+        self.current.filter(|id| self.items[id.0].kind == kind)
+    }
+
+    pub(crate) fn carry(&mut self, id: ItemId) {
+        self.items[id.0].is_carried = true;
+    }
+
+    pub(crate) fn leave_out(&mut self, id: ItemId) {
+        self.items[id.0].is_left_out = true;
+    }
+
+    pub(crate) fn add_note(&mut self, id: ItemId) {
+        self.items[id.0].is_noted = true;
+    }
+
+    /// What became of each, and a note of each that is missing without one.
+    pub(crate) fn settle(self) -> (Vec<ReadItem>, Vec<Note>) {
+        let mut notes = Vec::new();
+        let mut items = Vec::with_capacity(self.items.len());
+        for item in self.items {
+            let outcome = match (item.is_carried && !item.is_left_out, item.is_noted) {
+                (true, false) => ItemOutcome::Carried,
+                (true, true) => ItemOutcome::Changed,
+                (false, _) => ItemOutcome::LeftOut,
+            };
+            if outcome == ItemOutcome::LeftOut && !item.is_noted && !item.is_left_out {
+                let kind = item.kind;
+                notes.push(Note {
+                    level: Level::LeftOut,
+                    origin: item.origin.clone(),
+                    about: item.title.clone(),
+                    said: Words::new(
+                        format!("is not in the definition ({})", kind.words(Lang::En)),
+                        format!("不在定义中({})", kind.words(Lang::Zh)),
+                    ),
+                    cure: Words::default(),
+                });
+            }
+            let (kind, origin, title) = (item.kind, item.origin, item.title);
+            items.push(ReadItem { kind, origin, title, outcome });
+        }
+        (items, notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_has_one_outcome_and_none_is_missing_in_silence() {
+        let at = Origin::new("f", 1);
+        let mut tally = Tally::default();
+        let carried = tally.begin(ItemKind::Job, &at, "a");
+        tally.carry(carried);
+        let changed = tally.begin(ItemKind::Job, &at, "b");
+        tally.carry(changed);
+        tally.add_note(changed);
+        let replaced = tally.begin(ItemKind::Job, &at, "c");
+        tally.carry(replaced);
+        tally.leave_out(replaced);
+        tally.begin(ItemKind::Schedule, &at, "forgotten");
+        let (items, notes) = tally.settle();
+        let counts = ItemCount::of_all(&items);
+        let lines: Vec<String> = counts.iter().map(|c| c.line(Lang::En)).collect();
+        assert_eq!(
+            lines,
+            [
+                "jobs: 3 read = 1 carried over + 1 carried over with changes + 1 left out",
+                "schedules: 1 read = 0 carried over + 0 carried over with changes + 1 left out",
+            ]
+        );
+        assert_eq!(counts[0].line(Lang::Zh), "作业:读取 3 = 已迁移 1 + 迁移后有变化 1 + 未迁移 1");
+        assert_eq!(notes.len(), 1);
+        assert_eq!((notes[0].about.as_str(), notes[0].level), ("forgotten", Level::LeftOut));
+    }
+}

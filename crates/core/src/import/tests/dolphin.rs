@@ -1,0 +1,103 @@
+//! DolphinScheduler: programs of the Hadoop world keep their command lines.
+
+use super::{has_note, import_text, job, script};
+use crate::import::{Imported, Level, System};
+
+fn task(kind: &str, params: &str) -> Imported {
+    let text = format!(
+        r#"{{"processDefinition": {{"name": "w", "globalParams": [{{"prop": "day", "value": "$[yyyyMMdd]"}}]}},
+            "taskDefinitionList": [{{"code": 1, "name": "t", "taskType": "{kind}", "taskParams": {params}}}]}}"#
+    );
+    import_text(System::DolphinScheduler, "d.json", &text)
+}
+
+#[test]
+fn spark_and_map_reduce_start_their_jar() {
+    let made = task(
+        "SPARK",
+        r#"{"programType": "SCALA", "mainClass": "com.bank.Close", "mainJar": {"resourceName": "/jobs/close.jar"},
+            "deployMode": "cluster", "driverCores": 1, "driverMemory": "512M", "numExecutors": 2, "executorCores": 2,
+            "executorMemory": "2G", "appName": "month end", "yarnQueue": "night", "others": "--conf a=b",
+            "mainArgs": "--day ${day}", "resourceList": [], "rawScript": "", "sqlExecutionType": "SCRIPT"}"#,
+    );
+    let wanted = "set -e\nday=\"$PROCESSION_PARAM_DAY\"\n\"${SPARK_HOME:?is not set}\"/bin/spark-submit --master yarn \
+                  --deploy-mode cluster --class com.bank.Close --conf spark.driver.cores=1 --conf spark.driver.memory=512M \
+                  --conf spark.executor.instances=2 --conf spark.executor.cores=2 --conf spark.executor.memory=2G --name \
+                  'month end' --queue night --conf a=b \"${PROCESSION_PARAM_RESOURCE_DIR:?is not set: the folder of the files \
+                  of the resource centre}\"/'jobs/close.jar' --day ${day}\n";
+    assert_eq!(script(&made, "t"), wanted);
+    let names: Vec<&str> = job(&made, "t").params.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["day", "resource_dir"]);
+    assert!(made.definition.groups[0].params.iter().any(|p| p.name == "resource_dir"));
+    assert!(has_note(&made, "t", "needs SPARK_HOME"), "{:?}", made.notes);
+    assert_eq!(made.count(Level::LeftOut), 0, "{:?}", made.notes);
+    let made = task(
+        "MR",
+        r#"{"programType": "JAVA", "mainClass": "Count", "mainJar": {"resourceName": "c.jar"}, "mainArgs": "/in /out"}"#,
+    );
+    assert!(
+        script(&made, "t").contains("hadoop jar \"${PROCESSION_PARAM_RESOURCE_DIR:?"),
+        "{}",
+        made.text
+    );
+    assert!(script(&made, "t").ends_with("/'c.jar' Count /in /out\n"), "{}", made.text);
+}
+
+#[test]
+fn texts_stand_in_files_of_the_script() {
+    let made = task(
+        "HIVECLI",
+        r#"{"hiveSqlScript": "SELECT '${day}', `a$` FROM t;", "hiveCliOptions": "-S"}"#,
+    );
+    let wanted = "set -e\nday=\"$PROCESSION_PARAM_DAY\"\ncat > task.sql <<END_OF_TEXT\nSELECT '${day}', \\`a\\$\\` FROM t;\n\
+                  END_OF_TEXT\nhive -S -f task.sql\n";
+    assert_eq!(script(&made, "t"), wanted);
+    let made =
+        task("SPARK", r#"{"programType": "SQL", "rawScript": "SELECT 1", "deployMode": "local"}"#);
+    assert!(
+        script(&made, "t").ends_with("/bin/spark-sql --master local -f task.sql\n"),
+        "{}",
+        made.text
+    );
+    let made = task(
+        "DATAX",
+        r#"{"customConfig": 1, "json": "{\"password\": \"x\"}", "xms": 2, "xmx": 4}"#,
+    );
+    assert!(script(&made, "t").contains("--jvm=\"-Xms2G -Xmx4G\" task.json\n"), "{}", made.text);
+    assert!(has_note(&made, "t", "seems to hold a password"), "{:?}", made.notes);
+    let made = task(
+        "SQOOP",
+        r#"{"jobType": "CUSTOM", "customShell": "sqoop import --where \"d = ${day}\""}"#,
+    );
+    assert!(script(&made, "t").contains("sqoop import --where \"d = "), "{}", made.text);
+    let made = task(
+        "FLINK",
+        r#"{"programType": "SQL", "deployMode": "local", "parallelism": 2, "initScript": "SET x=1;", "rawScript": "SELECT 1"}"#,
+    );
+    let text = script(&made, "t");
+    let init = "cat > init.sql <<END_OF_TEXT\nset execution.target=local;\nset parallelism.default=2;\nSET x=1;\nEND_OF_TEXT\n";
+    assert!(
+        text.contains(init) && text.ends_with("/bin/sql-client.sh -i init.sql -f task.sql\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_made_of_data_sources_fails_and_says_so() {
+    for (kind, params) in [
+        ("SQOOP", r#"{"jobType": "TEMPLATE", "sourceType": "MYSQL"}"#),
+        ("DATAX", r#"{"customConfig": 0, "dsType": "MYSQL", "sql": "SELECT 1"}"#),
+        ("SPARK", r#"{"programType": "JAVA", "mainClass": "x"}"#),
+        (
+            "SPARK",
+            r#"{"programType": "SQL", "rawScript": "SELECT 1", "namespace": "{\"name\": \"prod\"}"}"#,
+        ),
+        ("HIVECLI", r#"{"hiveCliTaskExecutionType": "FILE", "resourceList": []}"#),
+        ("FLINK_STREAM", "{}"),
+        ("K8S", "{}"),
+    ] {
+        let made = task(kind, params);
+        assert!(script(&made, "t").ends_with("exit 1\n"), "{kind} {params}");
+        assert_eq!(made.count(Level::LeftOut), 1, "{kind} {params}: {:?}", made.notes);
+    }
+}

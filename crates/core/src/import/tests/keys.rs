@@ -1,0 +1,80 @@
+//! Each key of each format is heard: it changes the definition, or what is told of it. Keys that nobody knows are
+//! told of, too.
+
+mod azkaban;
+mod crontab;
+mod dolphin;
+mod pg_timetable;
+mod xxl_job;
+
+use super::{given, import_files};
+use crate::import::keys::KnownKey;
+use crate::import::{Given, System};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A key and a value that says something.
+type Sample<'a> = (&'a str, &'a str);
+
+/// A map within a file, for which every key is tried.
+struct KeyCase<'a> {
+    system: System,
+    path: &'a str,
+    /// The tables that know its keys.
+    tables: &'a [&'a [KnownKey]],
+    /// The file around a map.
+    around: &'a dyn Fn(&str) -> String,
+    /// What stands in the map in any case.
+    base: &'a [Sample<'a>],
+    /// A value for each key, other than that of `base`.
+    samples: &'a [Sample<'a>],
+    /// Another name of a key, and the key of `base` that is taken out when it is tried.
+    aliases: &'a [(&'a str, &'a str)],
+}
+
+impl KeyCase<'_> {
+    fn text(&self, more: Option<&Sample<'_>>) -> String {
+        let mut map: BTreeMap<&str, &str> = self.base.iter().copied().collect();
+        let alias = self.aliases.iter().find(|(alias, _)| more.is_some_and(|m| m.0 == *alias));
+        if let Some((_, key)) = alias {
+            map.remove(key);
+        }
+        map.extend(more.copied());
+        let pairs: Vec<String> =
+            map.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
+        (self.around)(&format!("{{{}}}", pairs.join(", ")))
+    }
+
+    fn heard(&self, more: Option<&Sample<'_>>) -> String {
+        heard(self.system, &[given(self.path, &self.text(more))])
+    }
+
+    fn assert_each_key_is_heard(&self) {
+        let known: BTreeSet<&str> =
+            self.tables.iter().flat_map(|table| table.iter()).map(|known| known.name).collect();
+        let tried: BTreeSet<&str> = self.samples.iter().map(|(key, _)| *key).collect();
+        assert_eq!(known, tried, "each known key has a sample, and no other");
+        let before = self.heard(None);
+        assert!(!before.starts_with("refused"), "{before}\n{}", self.text(None));
+        for sample in self.samples {
+            let (key, value) = sample;
+            assert_ne!(self.heard(Some(sample)), before, "{key}: {value} is ignored");
+        }
+        let unknown = self.heard(Some(&("zz_unknown", "1")));
+        assert!(unknown.contains("zz_unknown"), "an unknown key is ignored\n{unknown}");
+    }
+}
+
+/// The definition and what is told of it, without places: a longer text moves those.
+fn heard(system: System, files: &[Given]) -> String {
+    match import_files(system, files) {
+        Ok(made) => {
+            let notes: Vec<String> = made
+                .notes
+                .iter()
+                .map(|n| format!("{:?} {} {} {}", n.level, n.about, n.said.en, n.cure.en))
+                .collect();
+            format!("{}\n{}\n{:?}", made.text, notes.join("\n"), made.files)
+        }
+        Err(error) => format!("refused: {error}"),
+    }
+}
