@@ -115,7 +115,7 @@ pub struct Tx {
     /// Given when it is committed.
     hints: Vec<&'static str>,
     /// Where to get another connection, as long as nothing was asked of one that only reads.
-    unasked: Option<Db>,
+    unasked: Option<Box<Db>>,
     /// The turn of its kind of users to write, held until this ends.
     _share: Option<OwnedSemaphorePermit>,
 }
@@ -227,7 +227,7 @@ impl Db {
             Pools::Mysql(pool) => TxInner::Mysql(pool.acquire().await?.without_transaction()),
             Pools::Postgres(pool) => TxInner::Postgres(pool.acquire().await?.without_transaction()),
         };
-        Ok(Tx { unasked: Some(self.clone()), ..self.tx(inner) })
+        Ok(Tx { unasked: Some(Box::new(self.clone())), ..self.tx(inner) })
     }
 
     /// What was asked of it so far, and how its connections stand.

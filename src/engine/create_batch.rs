@@ -10,6 +10,7 @@ use crate::domain::time::Millis;
 use crate::engine::open_batch::Refused;
 use crate::engine::operator_actions::operator_here;
 use crate::store::audit::{Entry, Operator};
+use crate::store::long_computation::compute;
 use crate::store::{self, Db, Tx, audit, batch, queue, run_mode};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -58,7 +59,7 @@ pub async fn open_on_record(
     (by, reason): (&Operator, &str),
     now: Millis,
 ) -> Result<Opening> {
-    let plans = plan_opening(defs, order, now)?;
+    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
     let (mut tx, made) = begin_opening(db, None, &plans, &by.actor, now).await?;
     let names: Vec<&String> = order.params.keys().collect();
     let exists =
@@ -88,7 +89,7 @@ pub(super) async fn open_as(
     by: &str,
     now: Millis,
 ) -> Result<Opening> {
-    let plans = plan_opening(defs, order, now)?;
+    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
     for warning in plans.iter().flat_map(|p| &p.warnings) {
         tracing::warn!("{warning}");
     }

@@ -163,7 +163,6 @@ impl QueueDispatcher {
             reports: sender,
             handlers: Arc::new(handlers),
             pulse: heart.pulse(),
-            life: heart.watch(),
             heart: heart.clone(),
             watchers: Arc::default(),
             sessions: Arc::new(Sessions::new(max_parallel)),

@@ -24,6 +24,7 @@ use crate::engine::run_loop::is_stale;
 use crate::engine::writes::Changes;
 use crate::store::audit::Operator;
 use crate::store::hosted::Reports;
+use crate::store::long_computation::compute;
 use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
@@ -358,8 +359,9 @@ impl QueueDispatcher {
         let deferrals = self.deferrals(tx, id, &snapshot).await?;
         let alarms = (before, past);
         let kept = Kept { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
-        let (active, owed) =
-            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)?;
+        let (active, owed) = compute(rows.len(), || {
+            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)
+        })?;
         owed.write(tx, self.node.id(), now).await?;
         Ok((active, owed))
     }
@@ -376,8 +378,10 @@ impl QueueDispatcher {
             return Ok(Vec::new());
         }
         let history = store::history::of_recent_batches(tx, &snapshot.group.code).await?;
-        let dag = snapshot.dag()?;
-        Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.ageing_ms))
+        compute(snapshot.jobs.len(), || {
+            let dag = snapshot.dag()?;
+            Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.ageing_ms))
+        })
     }
 
     /// Takes a batch into memory once what it was owed is committed.

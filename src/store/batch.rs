@@ -14,6 +14,7 @@ use crate::domain::params::BatchValues;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::hint::{self, Topic};
+use crate::store::long_computation::compute;
 use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -216,7 +217,7 @@ pub(super) fn batch(row: &Row) -> Result<Batch> {
 }
 
 async fn packed(tx: &mut Tx, snapshot: &Snapshot) -> Result<String> {
-    let text = packed::pack(snapshot)?;
+    let text = compute(snapshot.jobs.len(), || packed::pack(snapshot))?;
     let what = format!("the definition of group {}, which each batch keeps,", snapshot.group.code);
     packed::fits(tx, &what, &text).await?;
     Ok(text)
@@ -232,8 +233,9 @@ pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
 }
 
 fn unpacked(id: BatchId, row: &Row) -> Result<Snapshot> {
-    packed::unpack(&row.text("snapshot")?)
-        .map(Snapshot::shared)
+    let text = row.text("snapshot")?;
+    // A packed job has some twenty bytes.
+    compute(text.len() / 20, || packed::unpack(&text).map(Snapshot::shared))
         .with_context(|| format!("read the snapshot of batch {}", id.0))
 }
 

@@ -5,6 +5,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::trigger_rule::When;
 use crate::store::Tx;
+use crate::store::long_computation::compute;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -28,13 +29,16 @@ pub(super) async fn read(
     let (mut found, mut last) = (Vec::new(), i64::MIN);
     let mut rows = first;
     loop {
-        for row in &rows {
-            let text = row.text("edge")?;
-            let (id, dependency) =
-                dependency(&text, &known).with_context(|| format!("row {text:?}"))?;
-            found.push(dependency);
-            last = id;
-        }
+        compute(rows.len(), || -> Result<()> {
+            for row in &rows {
+                let text = row.text("edge")?;
+                let (id, dependency) =
+                    dependency(&text, &known).with_context(|| format!("row {text:?}"))?;
+                found.push(dependency);
+                last = id;
+            }
+            Ok(())
+        })?;
         if rows.len() < AT_ONCE as usize {
             return Ok(found);
         }

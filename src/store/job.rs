@@ -9,6 +9,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};
 use crate::store::dependency::{condition, condition_text};
+use crate::store::long_computation::compute;
 use crate::store::{Tx, breach, calendar, dependency, epoch, group_access, secret, shared};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -119,13 +120,13 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
 /// All jobs, of which the first rows are read.
 async fn jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
     let sql = "SELECT * FROM job_def WHERE job_id > ? ORDER BY job_id LIMIT ?";
-    let mut found = first.iter().map(job).collect::<Result<Vec<_>>>()?;
+    let read =
+        |rows: &[Row]| compute(rows.len(), || rows.iter().map(job).collect::<Result<Vec<_>>>());
+    let mut found = read(first)?;
     let (mut count, mut last) = (first.len(), first.last().map(|row| row.int("job_id")));
     while let Some(id) = last.take().filter(|_| count == AT_ONCE as usize) {
         let rows = tx.fetch_all(sql, &[id?.into(), AT_ONCE.into()]).await?;
-        for row in &rows {
-            found.push(job(row)?);
-        }
+        found.extend(read(&rows)?);
         (count, last) = (rows.len(), rows.last().map(|row| row.int("job_id")));
     }
     Ok(found)

@@ -33,6 +33,7 @@ pub mod job_list;
 pub mod lock;
 pub mod log;
 pub mod login_attempt;
+pub mod long_computation;
 pub mod metadata_gap;
 pub mod next_run;
 pub mod node;

@@ -90,7 +90,6 @@ async fn a_run_goes_seldom_to_its_database(dialect: DialectName, to_first: u64, 
         let noop = |count| chain("", "N", count, "type: NOOP");
         let one = count_run(&scratch, &noop(1)).await;
         let many = count_run(&scratch, &noop(21)).await;
-        println!("{dialect}: {} to the first job, {} in all", one.to_first_claim, one.on_metadata);
         assert!(one.to_first_claim <= to_first, "{dialect}: {}", one.to_first_claim);
         // Nothing grows with the jobs; what the progress shows is read beside, before or after.
         assert!(
@@ -111,7 +110,6 @@ async fn a_run_goes_seldom_to_its_database(dialect: DialectName, to_first: u64, 
         let many = count_run(&scratch, &call(21)).await;
         let metadata = per_job(many.on_metadata, one.on_metadata, 20);
         let source = per_job(many.on_source, one.on_source, 20);
-        println!("{dialect}: a NOOP {noop_hop}, a PROC {metadata} and {source} on its source");
         assert!(noop_hop <= hop.0, "{dialect}: {noop_hop} for a NOOP");
         // A lock that is gained before the claim is committed needs no second question; which comes first is luck here.
         assert!(metadata <= hop.0 + 1.0, "{dialect}: {metadata} for a PROC on the metadata");
@@ -165,7 +163,6 @@ async fn a_lone_firing_goes_seldom_to_the_database() {
         let _serving = serve(folder.path(), &url).await;
         let busy = count_serving(&relay, time).await;
         let each = per_job(busy, idle, firings);
-        println!("{idle} round trips in {time:?} of rest, {each} for each firing");
         assert!(each <= 65.0, "{each} for each firing");
     })
     .await;

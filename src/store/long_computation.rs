@@ -1,0 +1,53 @@
+//! Work on the processor that is long enough for other tasks to wait for it.
+//!
+//! A batch of 100,000 jobs takes seconds to unpack and to build in a debug build on a busy machine. Done on a
+//! thread that also runs the lease, the lease was lost, the batch was read once more, and so on for ever.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// From so many rows on it is told to the runtime: some milliseconds of work.
+const LONG_ROWS: usize = 2_000;
+
+/// Does `work` on `rows` rows; when those are many, other tasks of this thread are given to another one before.
+pub fn compute<T>(rows: usize, work: impl FnOnce() -> T) -> T {
+    let has_threads = Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if rows >= LONG_ROWS && has_threads { tokio::task::block_in_place(work) } else { work() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    /// One thread for all tasks: what it does for long would stop them all.
+    async fn runs_beside(rows: usize) -> bool {
+        static TURNED: AtomicBool = AtomicBool::new(false);
+        TURNED.store(false, Ordering::SeqCst);
+        tokio::spawn(async move {
+            let beside = tokio::spawn(async { TURNED.store(true, Ordering::SeqCst) });
+            let turned = compute(rows, || {
+                std::thread::sleep(Duration::from_millis(300));
+                TURNED.load(Ordering::SeqCst)
+            });
+            beside.await.expect("it ends");
+            turned
+        })
+        .await
+        .expect("it ends")
+    }
+
+    #[test]
+    fn other_tasks_go_on_during_long_work() {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+        assert!(!runtime.block_on(runs_beside(1)), "short work keeps its thread");
+        assert!(runtime.block_on(runs_beside(LONG_ROWS)));
+    }
+
+    #[tokio::test]
+    async fn a_runtime_of_one_thread_just_does_it() {
+        assert_eq!(compute(LONG_ROWS, || 7), 7);
+    }
+}
