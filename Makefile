@@ -36,8 +36,8 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
-bench: ## how fast batches go, triggers fire and executors are served; BENCH=, SCENARIO=, DB=, BODY=, ARGS=--json
-	@BENCH=$(BENCH) SCENARIO=$(SCENARIO) DB=$(DB) BODY=$(BODY) scripts/bench.sh $(ARGS)
+bench: ## how fast batches go, triggers fire and executors are served; BENCH=, SCENARIO=, DB=, BODY=, RTT=ms, ARGS=--json
+	@PROCESSION_BENCH_RTT=$(RTT) BENCH=$(BENCH) SCENARIO=$(SCENARIO) DB=$(DB) BODY=$(BODY) scripts/bench.sh $(ARGS)
 
 bench-xxl: ## registrations, ends and runs of XXL-JOB's executors; SCENARIO=, DB=, ARGS=--json
 	@BENCH=executors SCENARIO=$(SCENARIO) DB=$(DB) scripts/bench.sh $(ARGS)

@@ -6,6 +6,7 @@
 #   BENCH=batches scripts/bench.sh                 one of them: batches, triggers, executors
 #   SCENARIO=chain-100,fan-1000 BODY=call DB=postgres scripts/bench.sh
 #   SCENARIO=burst,idle scripts/bench.sh           scenes of either; --help lists them
+#   PROCESSION_BENCH_RTT=5 scripts/bench.sh       with servers that are 5 ms away, there and back
 #   BENCH=batches scripts/bench.sh --json --out F  further arguments go to the program
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

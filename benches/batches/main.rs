@@ -23,6 +23,8 @@ mod report;
 mod scene;
 #[path = "../common/shape.rs"]
 mod shape;
+#[path = "../common/slow_line.rs"]
+mod slow_line;
 mod trust;
 
 use anyhow::{Context as _, Result};

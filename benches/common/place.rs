@@ -1,5 +1,6 @@
 //! A scratch database and the settings of a process on it.
 
+use crate::slow_line::via_slow_line;
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use procession::config::Config;
@@ -30,14 +31,14 @@ impl Database {
     }
 
     fn server(self) -> Result<String> {
-        let variable = match self {
+        let (variable, port) = match self {
             Self::Sqlite => return Ok(String::new()),
-            Self::Mysql => "PROCESSION_TEST_MYSQL",
-            Self::Postgres => "PROCESSION_TEST_POSTGRES",
+            Self::Mysql => ("PROCESSION_TEST_MYSQL", 3306),
+            Self::Postgres => ("PROCESSION_TEST_POSTGRES", 5432),
         };
         let url = std::env::var(variable)
             .with_context(|| format!("set {variable} to a server, or start by `make bench`"))?;
-        Ok(url.trim_end_matches('/').to_owned())
+        via_slow_line(url.trim_end_matches('/').to_owned(), port)
     }
 }
 

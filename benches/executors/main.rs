@@ -19,6 +19,8 @@ mod pace;
 mod place;
 mod registrations;
 mod runs;
+#[path = "../common/slow_line.rs"]
+mod slow_line;
 mod told;
 
 use anyhow::Result;

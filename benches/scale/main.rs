@@ -9,6 +9,8 @@ mod file;
 #[expect(dead_code, reason = "the other benches use more of it")]
 mod place;
 mod process;
+#[path = "../common/slow_line.rs"]
+mod slow_line;
 
 use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};

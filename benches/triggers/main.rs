@@ -18,6 +18,8 @@ mod node;
 #[path = "../common/place.rs"]
 mod place;
 mod schedules;
+#[path = "../common/slow_line.rs"]
+mod slow_line;
 mod sweeps;
 
 use anyhow::Result;

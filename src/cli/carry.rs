@@ -19,7 +19,10 @@ pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()>
     let mut tx = app.db.read().await?;
     let there = store::batch::get(&mut tx, id).await?;
     drop(tx);
-    if let Err(error) = dispatcher.resume(&there, UnknownJobs::Leave, None).await {
+    let renewals = dispatcher.keep_lease();
+    let resumed = dispatcher.resume(&there, UnknownJobs::Leave, None).await;
+    renewals.end().await;
+    if let Err(error) = resumed {
         dispatcher.leave().await?;
         let taken =
             matches!(error.downcast_ref(), Some(Refused::Owned { .. } | Refused::Hurried(..)));

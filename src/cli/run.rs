@@ -86,11 +86,13 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     refuse_while_suspended(&mut app.db.read().await?).await?;
     let mut dispatcher = app.dispatcher(Some(tells)).await?;
+    let renewals = dispatcher.keep_lease();
     let opened = if args.resume {
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
     } else {
         open_each(&mut dispatcher, &defs, &order, global.lang()).await
     };
+    renewals.end().await;
     let ids = match opened {
         Ok(ids) => ids,
         Err(error) => {

@@ -6,13 +6,11 @@
 use crate::domain::id::{NodeId, QueueId};
 use crate::engine::claim_ack::Claimed;
 use crate::engine::db_retry::answered;
-use crate::engine::heartbeat::Heart;
 use crate::engine::start_gate::Gate;
 use crate::engine::worker::{Job, Surroundings};
 use crate::handler::{Claim, StopReason};
 use crate::store::{Db, queue};
 use futures_util::future::BoxFuture;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -91,21 +89,9 @@ impl Desk {
 /// How long after the row says so a stop may take to reach the body.
 const STOP_COMES: Duration = Duration::from_secs(2);
 
-/// Whether the database has to be asked whose a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RowQuestion {
-    /// It has.
-    Asked,
-    /// The commit of the claim says it: the session lock was gained while that was under way.
-    Answered,
-}
-
 /// Asks the row itself whether it is still ours.
 pub(super) struct RowClaim {
     claimed: Claimed,
-    /// The session lock was gained before the answer to the commit of the claim had come.
-    is_alone: AtomicBool,
-    heart: Arc<Heart>,
     gate: Arc<Gate>,
     stop: watch::Receiver<Option<StopReason>>,
     db: Db,
@@ -117,27 +103,15 @@ pub(super) struct RowClaim {
 
 impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(self.ours(RowQuestion::Asked, || true))
+        Box::pin(self.ours(|| true))
     }
 
     fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        let question = match self.is_alone.swap(false, Ordering::SeqCst) {
-            true => RowQuestion::Answered,
-            false => RowQuestion::Asked,
-        };
-        Box::pin(self.ours(question, || self.gate.pass()))
+        Box::pin(self.ours(|| self.gate.pass()))
     }
 
     fn is_made(&self) -> bool {
         self.claimed.is_known()
-    }
-
-    fn note_session_lock(&self) {
-        // Whoever takes the row over from now on finds the lock held. Before now nobody could: the lease holds. And
-        // where this machine was asleep meanwhile, which its clock does not count, the answer to the commit has
-        // been waiting for longer than the lock took, and is known.
-        let is_alone = !self.claimed.is_known() && self.heart.holds_lease();
-        self.is_alone.store(is_alone, Ordering::SeqCst);
     }
 
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
@@ -163,8 +137,6 @@ impl RowClaim {
     pub(super) fn of(job: &Job, around: &Surroundings) -> Self {
         Self {
             claimed: job.claimed.clone(),
-            is_alone: AtomicBool::new(false),
-            heart: around.heart.clone(),
             stop: job.stop.clone(),
             gate: job.gate.clone(),
             db: around.db.clone(),
@@ -175,21 +147,13 @@ impl RowClaim {
         }
     }
 
-    async fn ours(
-        &self,
-        question: RowQuestion,
-        may: impl Fn() -> bool + Send,
-    ) -> anyhow::Result<bool> {
+    async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
         // Asked sooner, the row would say that it is nobody's.
         if !self.claimed.is_committed().await {
             return Ok(false);
         }
         tracing::trace!(target: "procession::moment", id = self.queue_id.0, "claimed");
-        let is_ours = match question {
-            RowQuestion::Answered => true,
-            RowQuestion::Asked => answered(&self.stop, || self.read_ours()).await?,
-        };
-        let ours = is_ours && may();
+        let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
             let mut stop = self.stop.clone();
             let told = stop.wait_for(Option::is_some);

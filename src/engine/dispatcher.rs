@@ -163,7 +163,7 @@ impl QueueDispatcher {
             reports: sender,
             handlers: Arc::new(handlers),
             pulse: heart.pulse(),
-            heart: heart.clone(),
+            life: heart.watch(),
             watchers: Arc::default(),
             sessions: Arc::new(Sessions::new(max_parallel)),
             log_flush: Duration::from_millis(options.log_flush_ms),

@@ -222,12 +222,6 @@ impl Heart {
         Ok(())
     }
 
-    /// Whether nobody can have taken over what is this process's, by the clock of this machine at this very moment:
-    /// also when the loop that lets the fence fall has had no turn for a while.
-    pub(super) fn holds_lease(&self) -> bool {
-        self.held().lease.is_held(self.clock.uptime())
-    }
-
     /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
     /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
     pub(super) fn may_take_over(&self) -> bool {

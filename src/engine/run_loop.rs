@@ -6,6 +6,7 @@ use crate::domain::poll_interval;
 use crate::domain::time::Millis;
 use crate::engine::backfill::BackfillTaken;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::heartbeat::Beating;
 use crate::engine::open_batch::TakenOver;
 use crate::engine::writes::Changes;
 use crate::store::batch::Pulse;
@@ -52,6 +53,12 @@ impl QueueDispatcher {
         }
         self.tell(changes.news);
         Ok(())
+    }
+
+    /// Renews this process's lease from now on, until the answer is told to end: for what comes before
+    /// `run_until_done`. Opening 100,000 jobs takes longer than a lease on a busy machine.
+    pub fn keep_lease(&self) -> LeaseRenewals {
+        LeaseRenewals(self.heart.start())
     }
 
     /// Lets time pass and renews this process's lease meanwhile: the wait for another's lease is as
@@ -193,6 +200,16 @@ impl QueueDispatcher {
     pub async fn leave(self) -> Result<()> {
         self.around.sessions.clear().await;
         self.node.leave(&self.db, self.clock.now()).await
+    }
+}
+
+/// Renewals of a lease, as long as this lives.
+pub struct LeaseRenewals(Beating);
+
+impl LeaseRenewals {
+    /// Ends them, and waits for the one that is under way.
+    pub async fn end(self) {
+        self.0.end().await;
     }
 }
 

@@ -22,7 +22,7 @@ use crate::engine::claim_check::{Asker, RowClaim};
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered;
 use crate::engine::earlier::last_checks;
-use crate::engine::heartbeat::{Heart, fenced};
+use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::large_values;
 use crate::engine::log_storage::LogStorage;
 use crate::engine::secret;
@@ -125,8 +125,8 @@ pub(super) struct Surroundings {
     pub(super) watchers: Arc<handler::liveness_probe::Watchers>,
     /// Sessions on them that wait for a body.
     pub(super) sessions: Arc<handler::sessions::Sessions>,
-    /// Who renews it, and says how it stands.
-    pub(super) heart: Arc<Heart>,
+    /// How that lease stands.
+    pub(super) life: watch::Receiver<Life>,
     pub(super) log_flush: Duration,
     pub(super) log_max_bytes: usize,
     /// Where bodies ask whether their rows are still this process's.
@@ -314,7 +314,7 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
     let reason = tokio::select! {
         outcome = &mut body => return outcome,
         () = time_is_up => StopReason::TimedOut,
-        () = fenced(around.heart.watch()) => StopReason::Fenced,
+        () = fenced(around.life.clone()) => StopReason::Fenced,
     };
     // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
     tell(&job.stopper, reason);

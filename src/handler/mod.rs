@@ -206,10 +206,6 @@ pub trait Claim: Send + Sync {
         true
     }
 
-    /// The try has just gained a lock on a server that nobody else can gain while its session lives; then the
-    /// question of `may_begin` may have its answer already.
-    fn note_session_lock(&self) {}
-
     /// Says in the row what the try waits for before its body, for whoever asks why nothing happens;
     /// `None` when it waits no longer. A row that cannot be written is only logged.
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;

@@ -91,9 +91,6 @@ async fn lock_and_ask(
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
     gain_lock((session, is_kept), (task, body), ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
-    if session.dialect() != Dialect::Sqlite {
-        ctx.claim.note_session_lock();
-    }
     claim(session, body, ctx, asking).await
 }
 

@@ -111,7 +111,7 @@ async fn a_run_goes_seldom_to_its_database(dialect: DialectName, to_first: u64, 
         let metadata = per_job(many.on_metadata, one.on_metadata, 20);
         let source = per_job(many.on_source, one.on_source, 20);
         assert!(noop_hop <= hop.0, "{dialect}: {noop_hop} for a NOOP");
-        // A lock that is gained before the claim is committed needs no second question; which comes first is luck here.
+        // With the question whether the row is still its own, once it has the session lock (ADR 25).
         assert!(metadata <= hop.0 + 1.0, "{dialect}: {metadata} for a PROC on the metadata");
         assert!(source <= hop.1, "{dialect}: {source} for a PROC on its source");
     })

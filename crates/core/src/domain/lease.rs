@@ -107,11 +107,6 @@ impl Lease {
         self.is_fenced
     }
 
-    /// Whether nobody else can take over at this moment what this process has.
-    pub fn is_held(&self, now: Uptime) -> bool {
-        !self.is_fenced && now < self.fence_at()
-    }
-
     /// How many milliseconds ago the next renewal was due.
     pub fn overdue_ms(&self, now: Uptime) -> i64 {
         now.since(self.next).max(0)
@@ -222,18 +217,6 @@ mod tests {
 
     fn at(ms: i64) -> Uptime {
         Uptime(ms)
-    }
-
-    #[test]
-    fn a_lease_is_held_until_its_fence_even_if_nobody_lets_that_fall() {
-        let mut lease = Lease::new(L, Writers::Many, at(1_000));
-        assert!(lease.is_held(at(1_000)) && lease.is_held(at(9_999)));
-        assert!(!lease.is_held(at(10_000)), "a quarter before its end others come near");
-        lease.send(at(5_000));
-        lease.renewed(at(5_100));
-        assert!(lease.is_held(at(13_999)) && !lease.is_held(at(14_000)));
-        lease.fence();
-        assert!(!lease.is_held(at(5_200)));
     }
 
     #[test]
