@@ -15,7 +15,7 @@ use serde_json::json;
 /// Arguments of `batch no`.
 #[derive(Args)]
 pub(super) struct NoArgs {
-    /// Expression or range: 'month(-1)', months_of_quarter, 202401..202412, A,B,C
+    /// Expression or range: 'month(-1)', 'last_day_of_month(-1)', months_of_quarter, 202401..202412, A,B,C
     expr: String,
     /// The day it is worked out for; with --from, the business date of that batch
     /// [default: today in UTC]
@@ -61,7 +61,7 @@ fn wanted(args: &NoArgs) -> Result<Wanted> {
         Some(base) => expr.from(&BatchNo::parse(base)?, args.at),
         None => {
             let today = || day_in(Clock::system().now(), Tz::UTC);
-            expr.at(args.at.unwrap_or_else(today)).map(|no| Wanted::These(vec![no]))
+            expr.all_at(args.at.unwrap_or_else(today)).map(Wanted::These)
         }
     };
     Ok(found.map_err(|e| match e {
@@ -70,11 +70,12 @@ fn wanted(args: &NoArgs) -> Result<Wanted> {
         }
         other @ (BatchExprError::Unknown(_)
         | BatchExprError::BadCount { .. }
-        | BatchExprError::NoCount(_)
+        | BatchExprError::NoCount { .. }
         | BatchExprError::FreeText { .. }
         | BatchExprError::TooLong { .. }
         | BatchExprError::OutOfTime(_)
-        | BatchExprError::NotOne(_)) => bad(other.to_string()),
+        | BatchExprError::NotOne(_)
+        | BatchExprError::SeveralDays(_)) => bad(other.to_string()),
     })?)
 }
 

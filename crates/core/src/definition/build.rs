@@ -10,6 +10,7 @@ use crate::definition::job::{self, Around};
 use crate::definition::job_kinds;
 use crate::definition::job_names::{JobNames, NamedParent, QualifiedName};
 use crate::definition::limits;
+use crate::definition::numbering_check::Numbering;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawListed, RawParent};
 use crate::definition::schedules::{self, Places};
@@ -79,7 +80,9 @@ pub(crate) fn build(
     workdays::of_jobs(&jobs, &groups, report);
     workdays::of_decls(&raw.params, None, report);
     rings.refuse_rings(&jobs, report);
-    let externals = external::externals(outside, &jobs, &dependencies, &codes, report);
+    let (schedules, schedule_places) = schedules::schedules(raw.schedules, &groups, report);
+    let numbering = Numbering { groups: &groups, schedules: &schedules };
+    let externals = external::externals(outside, &jobs, &dependencies, &numbering, report);
     warn_of_empty(&places, &jobs, report);
     let mut jobs: Vec<JobDef> = jobs.into_iter().map(|j| j.def).collect();
     names.settle_aliases(&mut jobs);
@@ -90,10 +93,9 @@ pub(crate) fn build(
         pools,
         owners,
     };
-    let (schedules, places) = schedules::schedules(raw.schedules, &groups, report);
     let made = Definition { sources, groups, jobs, dependencies, ..Definition::default() };
     let made = Definition { externals, shared, schedules, ..made };
-    (made, places)
+    (made, schedule_places)
 }
 
 /// Reports the secrets that parameters of the groups name and may not.

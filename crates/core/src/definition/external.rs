@@ -4,6 +4,7 @@ use crate::definition::check::when;
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::Made;
 use crate::definition::near::did_you_mean;
+use crate::definition::numbering_check::Numbering;
 use crate::definition::raw::RawParent;
 use crate::domain::batch_no::{BatchExpr, Period};
 use crate::domain::dag::{Dag, DagError};
@@ -36,15 +37,16 @@ pub(crate) fn externals(
     outside: Vec<Outside>,
     jobs: &[Made],
     dependencies: &[JobDependency],
-    groups: &[GroupCode],
+    numbering: &Numbering<'_>,
     report: &mut Report,
 ) -> Vec<ExternalDependency> {
+    let groups: Vec<GroupCode> = numbering.groups.iter().map(|g| g.code.clone()).collect();
     let by_code: ByName<'_> =
         jobs.iter().map(|j| ((j.def.group.as_str(), j.def.code.as_str()), j)).collect();
     let mut found: Vec<At<ExternalDependency>> = Vec::new();
     for Outside { group, job: code, parent } in outside {
         let Some(job) = by_code.get(&(&*group, code.as_str())) else { continue };
-        let Some(made) = external(job, &parent, &by_code, groups, report) else { continue };
+        let Some(made) = external(job, &parent, &by_code, &groups, report) else { continue };
         if found.iter().any(|f| f.value == made) {
             let what = format!("job {code} lists the same dependency on {} twice", made.target());
             report.fault(&parent.at, what, "list it once");
@@ -53,6 +55,7 @@ pub(crate) fn externals(
         found.push(At { at: parent.at, value: made });
     }
     rings(&found, jobs, dependencies, report);
+    numbering.warn_of_mismatches(&found, report);
     found.into_iter().map(|f| f.value).collect()
 }
 

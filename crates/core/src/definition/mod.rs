@@ -34,6 +34,7 @@ mod limits;
 mod load;
 mod near;
 mod node;
+mod numbering_check;
 mod owner;
 mod params;
 mod raw;

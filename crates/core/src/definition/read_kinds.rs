@@ -114,10 +114,8 @@ pub(crate) fn sub_batch(fields: &mut Fields<'_>) -> Option<At<SubBatch>> {
     let mut fields = Fields::open(whose, node, SUB_BATCH, fields.report);
     let batch = fields.word("batch").map(|text| {
         let read = BatchExpr::parse(&text.value);
-        let several =
-            |e: &BatchExpr| matches!(e, BatchExpr::Months | BatchExpr::Of(..) | BatchExpr::Latest);
         match read {
-            Ok(expr) if !several(&expr) => expr,
+            Ok(expr) if expr.gives_one() => expr,
             Ok(expr) => {
                 let what = format!("{}: batch {expr} does not give one batch number", fields.whose);
                 let cure = "write same, prev(n), next(n), month(n) or a batch number; for several, \

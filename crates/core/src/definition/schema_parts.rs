@@ -75,7 +75,11 @@ pub(crate) const PARTS: &[Section] = &[
                 Text,
             ),
             Key("group", "The group of another batch; its own when absent.", Text),
-            Key("batch", "Which batch, seen from this one: prev, month(-1), latest, 202407.", Text),
+            Key(
+                "batch",
+                "Which batch, seen from this one: prev, month(-1), last_day_of_month(-1), days_of_week(-1), latest, 202407.",
+                Text,
+            ),
             Key(
                 "missing",
                 "What to do when there is no such batch.",

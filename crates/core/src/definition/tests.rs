@@ -430,6 +430,75 @@ fn dependencies_of_every_form_reach_the_definition() {
     );
 }
 
+/// The warnings of a definition in which job B of group g waits for `batch` of group h.
+fn warnings_of_wait(batch: &str, g: &str, h: &str, schedules: &str) -> Vec<String> {
+    let text = format!(
+        "groups: {{g: {g}, h: {h}}}\njobs:\n  A: {{type: NOOP, group: h}}\n  B: {{type: NOOP, group: g, \
+         depends_on: [{{group: h, batch: {batch}}}]}}\n{schedules}"
+    );
+    let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).expect(&text);
+    loaded.warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_batch_that_the_other_group_never_has_is_warned_of() {
+    let daily = "{type: daily}";
+    let monthly = "{type: monthly}";
+    for (batch, g, h) in [
+        ("last_day_of_month(-1)", monthly, daily),
+        ("days_of_month(-1)", monthly, daily),
+        ("monday(-1)", daily, "{}"),
+        ("month(-1)", daily, monthly),
+        ("prev", daily, daily),
+        ("same", "{}", monthly),
+        ("months", "{type: quarterly}", monthly),
+    ] {
+        assert_eq!(warnings_of_wait(batch, g, h, ""), [""; 0], "{batch}");
+    }
+    for (batch, g, h, said) in [
+        (
+            "last_day_of_month(-1)",
+            "{}",
+            monthly,
+            "dag.yaml:4: job B: batch last_day_of_month(-1) gives numbers of days, and group h is monthly; \
+             it has no such batches; write month(n), months or months_of_quarter, or name a group that",
+        ),
+        ("week_to_date", daily, "{type: yearly}", "gives numbers of days, and group h is yearly"),
+        ("month(0)", daily, daily, "gives numbers of months, and group h is daily"),
+        ("months", daily, "{type: quarterly}", "write quarter(n) or quarters_of_year, or name"),
+        ("prev", daily, monthly, "batch prev gives numbers of days, and group h is monthly"),
+        ("202407", daily, daily, "batch 202407 gives numbers of months, and group h is daily"),
+    ] {
+        let found = warnings_of_wait(batch, g, h, "");
+        assert_eq!(found.len(), 1, "{batch} {found:?}");
+        assert!(found[0].contains(said), "{batch} {found:?}");
+    }
+}
+
+#[test]
+fn schedules_say_which_batches_a_group_without_a_type_has() {
+    let schedule = |code: &str, batch_no: &str| {
+        format!("  {code}: {{cron: '0 0 1 * * ?', group: h, batch_no: '{batch_no}'}}\n")
+    };
+    let of = |numbers: &[&str]| {
+        let lines = numbers.iter().enumerate().map(|(i, no)| schedule(&format!("s{i}"), no));
+        let text = format!("schedules:\n{}", lines.collect::<String>());
+        warnings_of_wait("day(-1)", "{}", "{}", &text)
+    };
+    assert_eq!(of(&["day(0)"]), [""; 0]);
+    assert_eq!(of(&["time(%Y%m%d)"]), [""; 0]);
+    assert_eq!(of(&["last_day_of_month(-1)"]), [""; 0]);
+    assert_eq!(of(&["month(-1)", "day(0)"]), [""; 0]);
+    let said = "job B: batch day(-1) gives numbers of days, and schedule s0 numbers group h by";
+    let found = of(&["time(%Y%m%d-%H%M)"]);
+    assert!(found[0].contains(said), "{found:?}");
+    let said =
+        "by time(%Y%m%d-%H%M), as in 20240731-1234; it has no such batches; give its schedule";
+    assert!(found[0].contains(said), "{found:?}");
+    let found = of(&["month(-1)"]);
+    assert!(found[0].contains("by month(-1), as in 202406; it has no"), "{found:?}");
+}
+
 /// Bodies of the job A.
 const BODIES: &[Case] = &[
     ("{type: PROC}", &["job A is of type PROC and has no source; add source", "has no proc_name"]),

@@ -4,9 +4,11 @@
 //! `20240731` is a day, `202407` a month, `2024Q3` a quarter, `2024` a year; everything else is free
 //! text, which has no period, no neighbours and no dates.
 
+mod day_expr;
 mod expr;
 mod grammar;
 
+pub use day_expr::{DaySpan, NamedDay};
 pub use expr::{BatchExpr, BatchExprError, FORMS, Wanted};
 pub use grammar::{NumberGrammar, NumberMismatch};
 

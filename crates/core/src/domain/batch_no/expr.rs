@@ -1,6 +1,6 @@
-//! Expressions that give batch numbers: `month(-1)`, `prev`, `months`.
+//! Expressions that give batch numbers: `month(-1)`, `prev`, `months`, `last_day_of_month(-1)`.
 
-use super::{Period, PeriodKind};
+use super::{DaySpan, NamedDay, Period, PeriodKind};
 use crate::domain::id::BatchNo;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ use std::str::FromStr;
 /// The forms of an expression, for messages and help.
 pub const FORMS: &str = "a batch number (202407, 2024Q3, 2024, 20240731, or up to 50 ASCII letters, \
      digits, '.', '_' and '-'), same, prev, prev(n), next, next(n), day(n), month(n), quarter(n), \
-     year(n), months, months_of_quarter, months_of_year, quarters_of_year or latest";
+     year(n), first_day_of_month(n), last_day_of_month(n) (or of_quarter, of_year), monday(n) to \
+     sunday(n), days_of_week(n), days_of_month(n), week_to_date, month_to_date, months, months_of_quarter, months_of_year, quarters_of_year or latest";
 
 /// Farthest shift; 100,000 days are 273 years.
 const SHIFT_MAX: i64 = 100_000;
@@ -27,6 +28,14 @@ pub enum BatchExpr {
     Shift(i64),
     /// The day, month, quarter or year with the base date in it, so many places later: `month(-1)`.
     Period(PeriodKind, i64),
+    /// One day of the period with the base date in it, so many places later:
+    /// `last_day_of_month(-1)`, `monday(-1)`.
+    Day(NamedDay, i64),
+    /// All days of the week or month with the base date in it, so many places later:
+    /// `days_of_month(-1)`.
+    DaysOf(DaySpan, i64),
+    /// The days from the first of the week or month to the base date: `month_to_date`.
+    ToDate(DaySpan),
     /// All months of the period of the batch that asks: `months`.
     Months,
     /// All periods of one kind in the longer one that the batch that asks lies in:
@@ -37,7 +46,7 @@ pub enum BatchExpr {
 }
 
 /// The words without a number, and what they mean.
-const WORDS: [(&str, BatchExpr); 8] = [
+const WORDS: [(&str, BatchExpr); 10] = [
     ("same", BatchExpr::Same),
     ("prev", BatchExpr::Shift(-1)),
     ("next", BatchExpr::Shift(1)),
@@ -45,8 +54,55 @@ const WORDS: [(&str, BatchExpr); 8] = [
     ("months_of_quarter", BatchExpr::Of(PeriodKind::Month, PeriodKind::Quarter)),
     ("months_of_year", BatchExpr::Of(PeriodKind::Month, PeriodKind::Year)),
     ("quarters_of_year", BatchExpr::Of(PeriodKind::Quarter, PeriodKind::Year)),
+    ("week_to_date", BatchExpr::ToDate(DaySpan::Week)),
+    ("month_to_date", BatchExpr::ToDate(DaySpan::Month)),
     ("latest", BatchExpr::Latest),
 ];
+
+/// A word of the forms that a number follows in parentheses, counted from the base date.
+#[derive(Clone, Copy)]
+enum CountedForm {
+    Period(PeriodKind),
+    Day(NamedDay),
+    DaysOf(DaySpan),
+}
+
+impl CountedForm {
+    fn parse(word: &str) -> Option<Self> {
+        let periods = PeriodKind::ALL.into_iter().map(Self::Period);
+        let days = NamedDay::ALL.into_iter().map(Self::Day);
+        let spans = DaySpan::ALL.into_iter().map(Self::DaysOf);
+        let mut forms = periods.chain(days).chain(spans);
+        forms.find(|form| form.to_string().eq_ignore_ascii_case(word))
+    }
+
+    /// What the number counts.
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Period(kind) => kind.as_str(),
+            Self::Day(day) => day.unit(),
+            Self::DaysOf(span) => span.as_str(),
+        }
+    }
+
+    fn with_count(self, n: i64) -> BatchExpr {
+        match self {
+            Self::Period(kind) => BatchExpr::Period(kind, n),
+            Self::Day(day) => BatchExpr::Day(day, n),
+            Self::DaysOf(span) => BatchExpr::DaysOf(span, n),
+        }
+    }
+}
+
+impl fmt::Display for CountedForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Period(kind) => write!(f, "{kind}"),
+            Self::Day(day) => write!(f, "{day}"),
+            Self::DaysOf(span) => write!(f, "days_of_{}", span.as_str()),
+        }
+    }
+}
 
 /// The batch numbers that an expression asks for, seen from another batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,8 +132,15 @@ pub enum BatchExprError {
         example: String,
     },
     /// A word of the forms that wants a number.
-    #[error("'{0}' wants a number; write {0}(0) for the {0} itself, {0}(-1) for the one before")]
-    NoCount(&'static str),
+    #[error(
+        "'{word}' wants a number; write {word}(0) for the {unit} itself, {word}(-1) for the one before"
+    )]
+    NoCount {
+        /// The word.
+        word: String,
+        /// What the number counts.
+        unit: &'static str,
+    },
     /// Counted from another batch, where there is only a day.
     #[error(
         "{0} is counted from another batch, and here is only a day; write day(n), month(n), \
@@ -114,6 +177,12 @@ pub enum BatchExprError {
     /// Several numbers, or one that only the stored batches know, where exactly one is needed.
     #[error("{0} does not give one batch number; write same, prev(n), next(n) or month(n)")]
     NotOne(BatchExpr),
+    /// Several days, where exactly one number is needed on a day.
+    #[error(
+        "{0} gives several batch numbers, and here one is needed; write day(n), first_day_of_month(n), \
+         last_day_of_month(n) or monday(n)"
+    )]
+    SeveralDays(BatchExpr),
 }
 
 impl BatchExpr {
@@ -121,22 +190,19 @@ impl BatchExpr {
     pub fn parse(text: &str) -> Result<Self, BatchExprError> {
         let text = text.trim();
         let unknown = || BatchExprError::Unknown(shown(text));
-        let kind_of = |word: &str| {
-            PeriodKind::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(word))
-        };
         if let Some((_, expr)) = WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
             return Ok(expr.clone());
         }
-        if let Some(kind) = kind_of(text) {
-            return Err(BatchExprError::NoCount(kind.as_str()));
+        if let Some(form) = CountedForm::parse(text) {
+            return Err(BatchExprError::NoCount { word: form.to_string(), unit: form.unit() });
         }
         let Some((word, rest)) = text.split_once('(') else {
             return BatchNo::parse(text).map(Self::Literal).map_err(|_| unknown());
         };
         let n = rest.strip_suffix(')').ok_or_else(unknown)?.trim();
         let word = word.trim().to_ascii_lowercase();
-        if let Some(kind) = kind_of(&word) {
-            return Ok(Self::Period(kind, count(text, n, -SHIFT_MAX, &format!("{kind}(-1)"))?));
+        if let Some(form) = CountedForm::parse(&word) {
+            return Ok(form.with_count(count(text, n, -SHIFT_MAX, &format!("{form}(-1)"))?));
         }
         match word.as_str() {
             "prev" => Ok(Self::Shift(-count(text, n, 1, "prev(2)")?)),
@@ -149,8 +215,35 @@ impl BatchExpr {
     /// make no sense here.
     pub fn at(&self, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
         match self {
-            Self::Literal(no) => Ok(no.clone()),
-            Self::Period(kind, n) => self.period(*kind, *n, date),
+            Self::DaysOf(..) | Self::ToDate(_) => Err(BatchExprError::SeveralDays(self.clone())),
+            Self::Literal(_)
+            | Self::Same
+            | Self::Shift(_)
+            | Self::Period(..)
+            | Self::Day(..)
+            | Self::Months
+            | Self::Of(..)
+            | Self::Latest => Ok(self.all_at(date)?.remove(0)),
+        }
+    }
+
+    /// All batch numbers on a day, at least one.
+    pub fn all_at(&self, date: NaiveDate) -> Result<Vec<BatchNo>, BatchExprError> {
+        let out_of_time = || BatchExprError::OutOfTime(self.clone());
+        let days = |days: Option<Vec<NaiveDate>>| {
+            let number = |day| Some(Period::containing(PeriodKind::Day, day)?.batch_no());
+            days.and_then(|days| days.into_iter().map(number).collect::<Option<Vec<_>>>())
+                .ok_or_else(out_of_time)
+        };
+        match self {
+            Self::Literal(no) => Ok(vec![no.clone()]),
+            Self::Period(kind, n) => {
+                let period = Period::containing(*kind, date).and_then(|period| period.shift(*n));
+                Ok(vec![period.ok_or_else(out_of_time)?.batch_no()])
+            }
+            Self::Day(day, n) => days(day.find(date, *n).map(|day| vec![day])),
+            Self::DaysOf(span, n) => days(span.days(date, *n)),
+            Self::ToDate(span) => days(span.days_to_date(date)),
             Self::Same | Self::Shift(_) | Self::Months | Self::Of(..) | Self::Latest => {
                 Err(BatchExprError::NeedsBatch(self.clone()))
             }
@@ -180,28 +273,32 @@ impl BatchExpr {
                 let shifted = period()?.shift(*n);
                 vec![shifted.ok_or_else(|| BatchExprError::OutOfTime(self.clone()))?.batch_no()]
             }
-            Self::Period(kind, n) => {
+            Self::Period(..) | Self::Day(..) | Self::DaysOf(..) | Self::ToDate(_) => {
                 let cure = "give the batch a business date (--business-date YYYY-MM-DD)";
                 let implied = || Period::of(base).map(Period::last_day);
                 let date = business_date.or_else(implied).ok_or_else(free_text("date", cure))?;
-                vec![self.period(*kind, *n, date)?]
+                self.all_at(date)?
             }
             Self::Months => period()?.months().into_iter().map(Period::batch_no).collect(),
-            Self::Of(part, whole) => {
-                let own = period()?;
-                if own.kind() > *whole {
-                    let (expr, base, kind) = (self.clone(), base.clone(), own.kind());
-                    return Err(BatchExprError::TooLong { expr, base, kind, within: *whole });
-                }
-                let whole = Period::containing(*whole, own.first_day());
-                whole
-                    .map(|w| w.split(*part))
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(Period::batch_no)
-                    .collect()
-            }
+            Self::Of(part, whole) => self.parts(base, period()?, *part, *whole)?,
         }))
+    }
+
+    /// All periods of the kind `part` in the longer one that `own`, the period of `base`, lies in.
+    fn parts(
+        &self,
+        base: &BatchNo,
+        own: Period,
+        part: PeriodKind,
+        within: PeriodKind,
+    ) -> Result<Vec<BatchNo>, BatchExprError> {
+        if own.kind() > within {
+            let (expr, base, kind) = (self.clone(), base.clone(), own.kind());
+            return Err(BatchExprError::TooLong { expr, base, kind, within });
+        }
+        let whole = Period::containing(within, own.first_day());
+        let parts = whole.map(|whole| whole.split(part)).unwrap_or_default();
+        Ok(parts.into_iter().map(Period::batch_no).collect())
     }
 
     /// The one batch number seen from the batch `base`.
@@ -219,16 +316,26 @@ impl BatchExpr {
     /// Whether it always gives exactly one batch number.
     pub fn gives_one(&self) -> bool {
         match self {
-            Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) => true,
-            Self::Months | Self::Of(..) | Self::Latest => false,
+            Self::Literal(_) | Self::Same | Self::Shift(_) | Self::Period(..) | Self::Day(..) => {
+                true
+            }
+            Self::DaysOf(..) | Self::ToDate(_) | Self::Months | Self::Of(..) | Self::Latest => {
+                false
+            }
         }
     }
 
-    fn period(&self, kind: PeriodKind, n: i64, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
-        Period::containing(kind, date)
-            .and_then(|period| period.shift(n))
-            .map(Period::batch_no)
-            .ok_or_else(|| BatchExprError::OutOfTime(self.clone()))
+    /// What kind of period its numbers name, seen from a batch whose own number names an `own`;
+    /// `None` where that cannot be known.
+    pub fn number_kind(&self, own: Option<PeriodKind>) -> Option<PeriodKind> {
+        match self {
+            Self::Literal(no) => Period::of(no).map(Period::kind),
+            Self::Same | Self::Shift(_) | Self::Latest => own,
+            Self::Period(kind, _) => Some(*kind),
+            Self::Day(..) | Self::DaysOf(..) | Self::ToDate(_) => Some(PeriodKind::Day),
+            Self::Months => Some(PeriodKind::Month),
+            Self::Of(part, _) => Some(*part),
+        }
     }
 }
 
@@ -256,6 +363,9 @@ impl fmt::Display for BatchExpr {
             Self::Shift(n) if *n < 0 => f.pad(&format!("prev({})", n.unsigned_abs())),
             Self::Shift(n) => f.pad(&format!("next({n})")),
             Self::Period(kind, n) => f.pad(&format!("{kind}({n})")),
+            Self::Day(day, n) => f.pad(&format!("{day}({n})")),
+            Self::DaysOf(span, n) => f.pad(&format!("days_of_{}({n})", span.as_str())),
+            Self::ToDate(span) => f.pad(&format!("{}_to_date", span.as_str())),
             Self::Months => f.pad("months"),
             Self::Of(part, whole) => f.pad(&format!("{part}s_of_{whole}")),
             Self::Latest => f.pad("latest"),

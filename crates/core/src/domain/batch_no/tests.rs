@@ -235,6 +235,36 @@ fn expressions_on_a_day() {
         ("quarter(0)", "2024-09-30", "2024Q3"),
         ("quarter(1)", "2024-10-01", "2025Q1"),
         ("year(-1)", "2024-02-29", "2023"),
+        ("first_day_of_month(-1)", "2024-07-31", "20240601"),
+        ("first_day_of_month(0)", "2024-07-01", "20240701"),
+        ("first_day_of_month(-1)", "2024-01-31", "20231201"),
+        ("first_day_of_month(1)", "2024-12-31", "20250101"),
+        ("last_day_of_month(-1)", "2024-03-31", "20240229"),
+        ("last_day_of_month(-1)", "2023-03-01", "20230228"),
+        ("last_day_of_month(-1)", "2100-03-31", "21000228"),
+        ("last_day_of_month(-1)", "2000-03-31", "20000229"),
+        ("last_day_of_month(-1)", "2024-01-01", "20231231"),
+        ("last_day_of_month(0)", "2024-02-29", "20240229"),
+        ("last_day_of_month(12)", "2024-02-29", "20250228"),
+        ("last_day_of_month(-13)", "2024-01-31", "20221231"),
+        ("First_Day_Of_Quarter( -1 )", "2024-01-15", "20231001"),
+        ("last_day_of_quarter(0)", "2024-01-15", "20240331"),
+        ("first_day_of_year(0)", "2024-12-31", "20240101"),
+        ("last_day_of_year(-1)", "2024-01-01", "20231231"),
+        // 2024-07-29 and 2024-12-30 are Mondays, 2024-08-04 and 2023-01-01 Sundays.
+        ("monday(0)", "2024-07-29", "20240729"),
+        ("monday(0)", "2024-08-04", "20240729"),
+        ("monday(-1)", "2024-07-29", "20240722"),
+        ("monday(-1)", "2024-08-04", "20240722"),
+        ("sunday(-1)", "2024-07-29", "20240728"),
+        ("sunday(-1)", "2024-08-04", "20240728"),
+        ("sunday(0)", "2024-07-29", "20240804"),
+        ("friday(-1)", "2023-01-01", "20221223"),
+        ("monday(0)", "2025-01-01", "20241230"),
+        ("tuesday(0)", "2024-03-01", "20240227"),
+        ("wednesday(1)", "2024-12-31", "20250108"),
+        ("thursday(0)", "2024-03-01", "20240229"),
+        ("saturday(-2)", "2024-01-01", "20231223"),
     ] {
         let got = BatchExpr::parse(text).expect(text).at(day(date));
         assert_eq!(got, Ok(no(number)), "{text} at {date}");
@@ -268,6 +298,27 @@ fn expressions_seen_from_a_batch() {
         ("months_of_quarter", "20240101", None, "202401 202402 202403"),
         ("quarters_of_year", "2024", None, "2024Q1 2024Q2 2024Q3 2024Q4"),
         ("quarters_of_year", "202412", None, "2024Q1 2024Q2 2024Q3 2024Q4"),
+        ("last_day_of_month(-1)", "20240301", None, "20240229"),
+        ("last_day_of_month(-1)", "2024Q1", None, "20240229"),
+        ("last_day_of_month(-1)", "adhoc", Some("2024-01-15"), "20231231"),
+        ("first_day_of_month(-1)", "202407", Some("2024-08-02"), "20240701"),
+        ("friday(-1)", "20240731", None, "20240726"),
+        (
+            "days_of_week(-1)",
+            "20240731",
+            None,
+            "20240722 20240723 20240724 20240725 20240726 20240727 20240728",
+        ),
+        (
+            "days_of_week(0)",
+            "20250101",
+            None,
+            "20241230 20241231 20250101 20250102 20250103 20250104 20250105",
+        ),
+        ("week_to_date", "20240729", None, "20240729"),
+        ("week_to_date", "20240301", None, "20240226 20240227 20240228 20240229 20240301"),
+        ("month_to_date", "20240301", None, "20240301"),
+        ("Month_To_Date", "adhoc", Some("2024-01-03"), "20240101 20240102 20240103"),
         (
             "months_of_year",
             "2024Q2",
@@ -279,10 +330,49 @@ fn expressions_seen_from_a_batch() {
         let Ok(Wanted::These(got)) = got else { panic!("{text} from {base}: {got:?}") };
         assert_eq!(words(&got), numbers, "{text} from {base}");
         let one = BatchExpr::parse(text).expect(text).one_from(&no(base), date.map(day));
-        assert_eq!(one.is_ok(), !text.contains("months") && !text.contains("_of_"), "{text}");
+        let is_several = ["months", "s_of_", "_to_date"]
+            .iter()
+            .any(|part| text.to_ascii_lowercase().contains(part));
+        assert_eq!(one.is_err(), is_several, "{text}");
     }
     let latest = BatchExpr::parse("latest").expect("latest").from(&no("202407"), None);
     assert_eq!(latest, Ok(Wanted::LatestUpTo(no("202407"))));
+}
+
+#[test]
+fn all_days_of_a_month() {
+    for (date, n, first, last, count) in [
+        ("2024-03-31", -1, "20240201", "20240229", 29),
+        ("2023-03-31", -1, "20230201", "20230228", 28),
+        ("2024-01-01", -1, "20231201", "20231231", 31),
+        ("2024-12-31", 1, "20250101", "20250131", 31),
+        ("2024-06-15", 0, "20240601", "20240630", 30),
+    ] {
+        let expr = BatchExpr::parse(&format!("days_of_month({n})")).expect("expression");
+        let numbers = expr.all_at(day(date)).expect("days");
+        assert_eq!(numbers.len(), count, "{date}");
+        assert_eq!((&numbers[0], &numbers[count - 1]), (&no(first), &no(last)));
+        assert!(numbers.is_sorted());
+    }
+}
+
+#[test]
+fn the_kind_of_numbers_that_an_expression_gives() {
+    for (text, own, kind) in [
+        ("last_day_of_month(-1)", None, Some(PeriodKind::Day)),
+        ("sunday(0)", Some(PeriodKind::Month), Some(PeriodKind::Day)),
+        ("days_of_week(0)", None, Some(PeriodKind::Day)),
+        ("month_to_date", None, Some(PeriodKind::Day)),
+        ("quarter(0)", Some(PeriodKind::Month), Some(PeriodKind::Quarter)),
+        ("months", Some(PeriodKind::Quarter), Some(PeriodKind::Month)),
+        ("quarters_of_year", None, Some(PeriodKind::Quarter)),
+        ("prev", Some(PeriodKind::Year), Some(PeriodKind::Year)),
+        ("latest", None, None),
+        ("202407", None, Some(PeriodKind::Month)),
+        ("adhoc", Some(PeriodKind::Month), None),
+    ] {
+        assert_eq!(BatchExpr::parse(text).expect(text).number_kind(own), kind, "{text}");
+    }
 }
 
 #[test]
@@ -298,6 +388,20 @@ fn what_is_no_expression_is_told_the_forms() {
         ("same()", "'same()' is not a batch number"),
         ("2024/07", "'2024/07' is not a batch number"),
         ("month", "'month' wants a number; write month(0) for the month itself, month(-1) for"),
+        ("week(-1)", "days_of_week(n), days_of_month(n), week_to_date, month_to_date, months"),
+        ("first_day_of_week(0)", "(or of_quarter, of_year), monday(n) to sunday(n)"),
+        ("days_of_quarter(0)", "days_of_week(n), days_of_month(n)"),
+        ("monday", "write monday(0) for the week itself, monday(-1) for the one before"),
+        (
+            "Last_Day_Of_Month",
+            "'last_day_of_month' wants a number; write last_day_of_month(0) for the month itself, last_day",
+        ),
+        ("days_of_week", "write days_of_week(0) for the week itself"),
+        (
+            "days_of_month(x)",
+            "x must be a whole number from -100000 to 100000, as in days_of_month(-1)",
+        ),
+        ("week_to_date(0)", "'week_to_date(0)' is not a batch number"),
         ("month()", "what stands in the parentheses must be a whole number from -100000 to 100000"),
         ("month(one)", "one must be a whole number from -100000 to 100000, as in month(-1)"),
         ("month(1.5)", "1.5 must be a whole number"),
@@ -317,6 +421,17 @@ fn an_expression_without_an_answer_says_why() {
         let error = at(text).expect_err(text).to_string();
         let said = "is counted from another batch, and here is only a day; write day(n), month(n)";
         assert!(error.starts_with(&format!("{text} {said}")), "{error}");
+    }
+    for text in ["days_of_week(-1)", "days_of_month(0)", "month_to_date"] {
+        let error = at(text).expect_err(text).to_string();
+        let said =
+            "gives several batch numbers, and here one is needed; write day(n), first_day_of";
+        assert!(error.starts_with(&format!("{text} {said}")), "{error}");
+    }
+    for text in ["first_day_of_year(-2024)", "last_day_of_month(99999)", "days_of_week(-100000)"] {
+        let error = BatchExpr::parse(text).expect(text);
+        let error = error.all_at(day("1900-07-31")).expect_err(text).to_string();
+        assert!(error.ends_with("outside the years 1 to 9999; use a smaller number"), "{error}");
     }
     let error = at("year(-3000)").expect_err("far").to_string();
     assert_eq!(error, "year(-3000) lies outside the years 1 to 9999; use a smaller number");
@@ -358,6 +473,11 @@ fn an_expression_is_kept_as_text() {
         ("same", "same"),
         ("latest", "latest"),
         ("year( -1 )", "year(-1)"),
+        ("Last_Day_Of_Month(-1)", "last_day_of_month(-1)"),
+        ("first_day_of_quarter(+2)", "first_day_of_quarter(2)"),
+        ("MONDAY(-1)", "monday(-1)"),
+        ("days_of_week( 0 )", "days_of_week(0)"),
+        ("week_to_date", "week_to_date"),
     ] {
         let expr = BatchExpr::parse(text).expect(text);
         let json = serde_json::to_string(&expr).expect("json");
@@ -433,7 +553,10 @@ proptest! {
 
     #[test]
     fn any_words_come_back(
-        word in prop::sample::select(vec!["prev", "next", "day", "month", "quarter", "year", "same"]),
+        word in prop::sample::select(vec![
+            "prev", "next", "day", "month", "quarter", "year", "same", "first_day_of_month",
+            "last_day_of_quarter", "sunday", "days_of_week", "days_of_month",
+        ]),
         n in -100_100i64..100_100,
         base in periods(),
         date in prop::option::of(periods()),

@@ -129,9 +129,10 @@ fn twice(
     let other = match (gap, rule) {
         (..60_000, _) => "time(%Y%m%d-%H%M%S)",
         (..DAY_MS, _) => "time(%Y%m%d-%H%M)",
-        (_, NumberRule::Expr(BatchExpr::Period(..)) | NumberRule::Expr(BatchExpr::Literal(_))) => {
-            "day(0)"
-        }
+        (
+            _,
+            NumberRule::Expr(BatchExpr::Period(..) | BatchExpr::Day(..) | BatchExpr::Literal(_)),
+        ) => "day(0)",
         (_, NumberRule::Expr(_) | NumberRule::Time(_)) => "time(%Y%m%d)",
     };
     let cure = format!("write batch_no: {other}, or let it fire less often");

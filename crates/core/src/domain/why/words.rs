@@ -1,5 +1,6 @@
 //! The reasons as sentences, in English and Chinese.
 
+use crate::domain::external::Wait;
 use crate::domain::id::JobCode;
 use crate::domain::lang::Lang;
 use crate::domain::node_placement;
@@ -8,6 +9,9 @@ use crate::domain::run_wait::RunWait;
 use crate::domain::slots::{Full, Resource};
 use crate::domain::time::{Millis, span_words};
 use crate::domain::why::{Cure, Ledger, Opened, Why};
+
+/// How many of what is waited for are named.
+const LISTED: usize = 5;
 
 impl Why {
     /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
@@ -47,7 +51,7 @@ impl Why {
             Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::En)).collect();
+                    let words = list_waits(waits, Lang::En, "and # more");
                     format!("{}: {}", external.target(), words.join(", "))
                 });
                 format!("waits for {}", each.collect::<Vec<_>>().join("; "))
@@ -101,7 +105,7 @@ impl Why {
             Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
-                    let words: Vec<String> = waits.iter().map(|w| w.words(Lang::Zh)).collect();
+                    let words = list_waits(waits, Lang::Zh, "等另外 # 个");
                     let group = &external.group;
                     let what = match &external.depends_on {
                         Some(job) => format!("作业组 {group} 的作业 {job}"),
@@ -300,11 +304,38 @@ fn names(all: &[String], more: &str) -> String {
     words.join(", ")
 }
 
+/// The first of the batches that are waited for, and how many more there are: a month has 31 days.
+fn list_waits(waits: &[Wait], lang: Lang, more: &str) -> Vec<String> {
+    let mut words: Vec<String> = waits.iter().take(LISTED).map(|wait| wait.words(lang)).collect();
+    if waits.len() > LISTED {
+        words.push(more.replace('#', &(waits.len() - LISTED).to_string()));
+    }
+    words
+}
+
 fn list(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
-    let shown = jobs.iter().take(5);
+    let shown = jobs.iter().take(LISTED);
     let mut words: Vec<String> = shown.map(|(code, status)| format!("{code} ({status})")).collect();
-    if jobs.len() > 5 {
-        words.push(more.replace('#', &(jobs.len() - 5).to_string()));
+    if jobs.len() > LISTED {
+        words.push(more.replace('#', &(jobs.len() - LISTED).to_string()));
     }
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::BatchNo;
+
+    #[test]
+    fn of_many_batches_the_first_are_named() {
+        let waits: Vec<Wait> = (1..=31)
+            .map(|day| BatchNo::parse(&format!("202407{day:02}")).expect("number"))
+            .map(Wait::NotThere)
+            .collect();
+        let words = list_waits(&waits, Lang::En, "and # more");
+        assert_eq!(words.len(), 6);
+        assert_eq!(words[4..], ["batch 20240705 is not there yet", "and 26 more"]);
+        assert_eq!(list_waits(&waits[..5], Lang::Zh, "等另外 # 个").len(), 5);
+    }
 }

@@ -3,7 +3,7 @@
 use super::read::{Flow, Task};
 use super::{Codes, keys, place};
 use crate::definition::Node;
-use crate::domain::batch_no::BatchExpr;
+use crate::domain::batch_no::{BatchExpr, DaySpan, NamedDay, PeriodKind};
 use crate::domain::external::{ExternalDependency, Missing};
 use crate::domain::job::JobDef;
 use crate::domain::trigger_rule::{TriggerRule, When};
@@ -11,6 +11,7 @@ use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KeyNote, KnownKey, check_keys, hint};
 use crate::import::note::{Level, Words};
 use crate::import::tree::{get, items, list, plain, word};
+use chrono::Weekday;
 
 /// Most days that one condition looks back.
 const MOST_DAYS: i64 = 31;
@@ -164,35 +165,62 @@ fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDepende
         }
     };
     let period = word(item, "dateValue").unwrap_or_default();
-    let days = days(period).ok_or_else(|| {
+    let batches = batches_of_period(period).ok_or_else(|| {
         Words::new(
             format!("it waits for runs of {period:?}, for which there is no batch number"),
             format!("它等待 {period:?} 的运行,没有对应的批次号"),
         )
     })?;
-    let one = |day: i64| {
-        let batch = BatchExpr::parse(&format!("day({day})")).ok()?;
-        Some(ExternalDependency {
-            waiting_group: job.group.clone(),
-            job_code: job.code.clone(),
-            group: group.clone(),
-            depends_on: depends_on.clone(),
-            batch,
-            when: When::Success,
-            missing: Missing::Wait,
-            wait_sec: None,
-        })
+    let external = |batch| ExternalDependency {
+        waiting_group: job.group.clone(),
+        job_code: job.code.clone(),
+        group: group.clone(),
+        depends_on: depends_on.clone(),
+        batch,
+        when: When::Success,
+        missing: Missing::Wait,
+        wait_sec: None,
     };
-    Ok(days.into_iter().filter_map(one).collect())
+    Ok(batches.into_iter().map(external).collect())
 }
 
-/// The days of a period, counted from the batch's own.
-fn days(period: &str) -> Option<Vec<i64>> {
-    if period == "today" {
-        return Some(vec![0]);
-    }
-    let count: i64 = period.strip_prefix("last")?.strip_suffix("Days")?.parse().ok()?;
-    (1..=MOST_DAYS).contains(&count).then(|| (1..=count).map(|n| -n).collect())
+/// The batches of a period, counted from the batch's own date: all of their days are waited for. Weeks
+/// begin on Monday, and "this" week or month ends with the date itself. An hour has none.
+fn batches_of_period(period: &str) -> Option<Vec<BatchExpr>> {
+    let day = |n| BatchExpr::Period(PeriodKind::Day, n);
+    let one = match period {
+        "today" => day(0),
+        "thisWeek" => BatchExpr::ToDate(DaySpan::Week),
+        "lastWeek" => BatchExpr::DaysOf(DaySpan::Week, -1),
+        "thisMonth" => BatchExpr::ToDate(DaySpan::Month),
+        "thisMonthBegin" => BatchExpr::Day(NamedDay::FirstOf(PeriodKind::Month), 0),
+        "lastMonth" => BatchExpr::DaysOf(DaySpan::Month, -1),
+        "lastMonthBegin" => BatchExpr::Day(NamedDay::FirstOf(PeriodKind::Month), -1),
+        "lastMonthEnd" => BatchExpr::Day(NamedDay::LastOf(PeriodKind::Month), -1),
+        other => {
+            let word = other.strip_prefix("last")?;
+            if let Some(count) = word.strip_suffix("Days") {
+                let count = count.parse().ok().filter(|count| (1..=MOST_DAYS).contains(count))?;
+                return Some((1..=count).map(|n| day(-n)).collect());
+            }
+            BatchExpr::Day(NamedDay::Weekday(weekday(word)?), -1)
+        }
+    };
+    Some(vec![one])
+}
+
+/// The day of the week of this English name.
+fn weekday(name: &str) -> Option<Weekday> {
+    Some(match name {
+        "Monday" => Weekday::Mon,
+        "Tuesday" => Weekday::Tue,
+        "Wednesday" => Weekday::Wed,
+        "Thursday" => Weekday::Thu,
+        "Friday" => Weekday::Fri,
+        "Saturday" => Weekday::Sat,
+        "Sunday" => Weekday::Sun,
+        _ => return None,
+    })
 }
 
 /// The rule of a CONDITIONS task whose items all ask for success, or why it cannot be said.

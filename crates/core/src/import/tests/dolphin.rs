@@ -101,3 +101,75 @@ fn what_is_made_of_data_sources_fails_and_says_so() {
         assert_eq!(made.count(Level::LeftOut), 1, "{kind} {params}: {:?}", made.notes);
     }
 }
+
+/// A workflow that waits for `period` of another one, which fires at `cron`.
+fn waits_for(period: &str, cron: &str) -> Imported {
+    let text = format!(
+        r#"[{{"processDefinition": {{"code": 1, "name": "ledger"}},
+             "taskDefinitionList": [{{"code": 11, "name": "close", "taskType": "SHELL", "taskParams": {{"rawScript": "true"}}}}],
+             "schedule": {{"timezoneId": "UTC", "crontab": "{cron}", "releaseState": "ONLINE"}}}},
+            {{"processDefinition": {{"code": 2, "name": "report"}},
+             "taskDefinitionList": [{{"code": 21, "name": "wait", "taskType": "DEPENDENT", "taskParams": {{"dependence":
+               {{"dependTaskList": [{{"dependItemList": [
+                 {{"definitionCode": 1, "depTaskCode": 0, "cycle": "day", "dateValue": "{period}"}}]}}]}}}}}}]}}]"#
+    );
+    import_text(System::DolphinScheduler, "d.json", &text)
+}
+
+#[test]
+fn each_period_of_a_dependent_task_is_a_batch_expression() {
+    for (period, batches) in [
+        ("today", "day(0)"),
+        ("last1Days", "day(-1)"),
+        ("last3Days", "day(-1) day(-2) day(-3)"),
+        ("thisWeek", "week_to_date"),
+        ("lastWeek", "days_of_week(-1)"),
+        ("lastMonday", "monday(-1)"),
+        ("lastTuesday", "tuesday(-1)"),
+        ("lastWednesday", "wednesday(-1)"),
+        ("lastThursday", "thursday(-1)"),
+        ("lastFriday", "friday(-1)"),
+        ("lastSaturday", "saturday(-1)"),
+        ("lastSunday", "sunday(-1)"),
+        ("thisMonth", "month_to_date"),
+        ("thisMonthBegin", "first_day_of_month(0)"),
+        ("lastMonth", "days_of_month(-1)"),
+        ("lastMonthBegin", "first_day_of_month(-1)"),
+        ("lastMonthEnd", "last_day_of_month(-1)"),
+    ] {
+        let made = waits_for(period, "0 0 1 * * ?");
+        let found: Vec<String> =
+            made.definition.externals.iter().map(|external| external.batch.to_string()).collect();
+        assert_eq!(found.join(" "), batches, "{period}");
+        assert!(made.definition.externals.iter().all(|e| e.group.as_str() == "ledger"));
+        assert!(!made.notes.iter().any(|note| note.said.en.contains("has no such batches")));
+    }
+}
+
+#[test]
+fn a_period_without_a_batch_number_is_a_job_that_fails() {
+    for period in [
+        "currentHour",
+        "last1Hour",
+        "last2Hours",
+        "last24Hours",
+        "last0Days",
+        "last32Days",
+        "lastday",
+        "lastMonths",
+        "",
+    ] {
+        let made = waits_for(period, "0 0 1 * * ?");
+        assert_eq!(made.definition.externals.len(), 0, "{period}");
+        assert!(script(&made, "wait").contains("exit 1"), "{period}: {}", made.text);
+        assert!(has_note(&made, "wait", "for which there is no batch number"), "{period}");
+    }
+}
+
+#[test]
+fn days_of_a_workflow_that_is_not_numbered_by_day_are_noted() {
+    let made = waits_for("lastMonthEnd", "0 0 * * * ?");
+    let said = "batch last_day_of_month(-1) gives numbers of days, and schedule ledger numbers group ledger by \
+                time(%Y%m%d-%H%M), as in 20240731-1234; it has no such batches";
+    assert!(made.notes.iter().any(|note| note.said.en.contains(said)), "{:?}", made.notes);
+}
