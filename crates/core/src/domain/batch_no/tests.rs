@@ -399,7 +399,7 @@ fn what_is_no_expression_is_told_the_forms() {
         ("2024/07", "'2024/07' is not a batch number"),
         ("month", "'month' wants a number; write month(0) for the month itself, month(-1) for"),
         ("week(-1)", "days_of_week(n), days_of_month(n), week_to_date, month_to_date, months"),
-        ("first_day_of_week(0)", "(or of_quarter, of_year), monday(n) to sunday(n)"),
+        ("first_day_of_week(0)", "(also with quarter or year), monday(n) to sunday(n)"),
         ("days_of_quarter(0)", "days_of_week(n), days_of_month(n)"),
         ("monday", "write monday(0) for the week itself, monday(-1) for the one before"),
         (
