@@ -94,8 +94,7 @@ pub(crate) fn build(
         owners,
     };
     let made = Definition { sources, groups, jobs, dependencies, ..Definition::default() };
-    let made = Definition { externals, shared, schedules, ..made };
-    (made, schedule_places)
+    (Definition { externals, shared, schedules, ..made }, schedule_places)
 }
 
 /// Reports the secrets that parameters of the groups name and may not.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// The forms of an expression, for messages and help.
 pub const FORMS: &str = "a batch number (202407, 2024Q3, 2024, 20240731, or up to 50 ASCII letters, \
      digits, '.', '_' and '-'), same, prev, prev(n), next, next(n), day(n), month(n), quarter(n), \
-     year(n), first_day_of_month(n), last_day_of_month(n) (or of_quarter, of_year), monday(n) to \
+     year(n), first_day_of_month(n), last_day_of_month(n) (also with quarter or year), monday(n) to \
      sunday(n), days_of_week(n), days_of_month(n), week_to_date, month_to_date, months, months_of_quarter, months_of_year, quarters_of_year or latest";
 
 /// Farthest shift; 100,000 days are 273 years.

@@ -303,18 +303,6 @@ fn expressions_seen_from_a_batch() {
         ("last_day_of_month(-1)", "adhoc", Some("2024-01-15"), "20231231"),
         ("first_day_of_month(-1)", "202407", Some("2024-08-02"), "20240701"),
         ("friday(-1)", "20240731", None, "20240726"),
-        (
-            "days_of_week(-1)",
-            "20240731",
-            None,
-            "20240722 20240723 20240724 20240725 20240726 20240727 20240728",
-        ),
-        (
-            "days_of_week(0)",
-            "20250101",
-            None,
-            "20241230 20241231 20250101 20250102 20250103 20250104 20250105",
-        ),
         ("week_to_date", "20240729", None, "20240729"),
         ("week_to_date", "20240301", None, "20240226 20240227 20240228 20240229 20240301"),
         ("month_to_date", "20240301", None, "20240301"),
@@ -337,6 +325,28 @@ fn expressions_seen_from_a_batch() {
     }
     let latest = BatchExpr::parse("latest").expect("latest").from(&no("202407"), None);
     assert_eq!(latest, Ok(Wanted::LatestUpTo(no("202407"))));
+}
+
+#[test]
+fn all_days_of_a_week() {
+    for (text, base, numbers) in [
+        (
+            "days_of_week(-1)",
+            "20240731",
+            "20240722 20240723 20240724 20240725 20240726 20240727 20240728",
+        ),
+        (
+            "days_of_week(0)",
+            "20250101",
+            "20241230 20241231 20250101 20250102 20250103 20250104 20250105",
+        ),
+    ] {
+        let expr = BatchExpr::parse(text).expect(text);
+        let Ok(Wanted::These(got)) = expr.from(&no(base), None) else { panic!("{text}") };
+        assert_eq!(words(&got), numbers, "{text} from {base}");
+        let error = expr.one_from(&no(base), None).expect_err(text).to_string();
+        assert!(error.contains("does not give one batch number"), "{error}");
+    }
 }
 
 #[test]
@@ -389,7 +399,7 @@ fn what_is_no_expression_is_told_the_forms() {
         ("2024/07", "'2024/07' is not a batch number"),
         ("month", "'month' wants a number; write month(0) for the month itself, month(-1) for"),
         ("week(-1)", "days_of_week(n), days_of_month(n), week_to_date, month_to_date, months"),
-        ("first_day_of_week(0)", "(or of_quarter, of_year), monday(n) to sunday(n)"),
+        ("first_day_of_week(0)", "(also with quarter or year), monday(n) to sunday(n)"),
         ("days_of_quarter(0)", "days_of_week(n), days_of_month(n)"),
         ("monday", "write monday(0) for the week itself, monday(-1) for the one before"),
         (
