@@ -299,12 +299,13 @@ impl Tx {
             "a lock outside of a transaction: {sql}"
         );
         let unasked = self.unasked.take();
-        match self.fetch_once(sql, values).await {
+        // Boxed: inlined into all that asks something, its state made a test's stack overflow in a debug build.
+        match Box::pin(self.fetch_once(sql, values)).await {
             Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
                 tracing::debug!(%error, "a connection was gone; taking another");
                 let Some(db) = unasked else { return Err(error) };
-                self.inner = db.without_transaction().await?.inner;
-                self.fetch_once(sql, values).await
+                self.inner = Box::pin(db.without_transaction()).await?.inner;
+                Box::pin(self.fetch_once(sql, values)).await
             }
             other => other,
         }
@@ -343,11 +344,11 @@ impl Tx {
     async fn fetch_text(&mut self, text: &str) -> Result<Vec<Vec<Row>>> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let unasked = self.unasked.take();
-        match self.fetch_text_once(text).await {
+        match Box::pin(self.fetch_text_once(text)).await {
             Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
                 let Some(db) = unasked else { return Err(error) };
-                self.inner = db.without_transaction().await?.inner;
-                self.fetch_text_once(text).await
+                self.inner = Box::pin(db.without_transaction()).await?.inner;
+                Box::pin(self.fetch_text_once(text)).await
             }
             other => other,
         }
