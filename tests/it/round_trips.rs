@@ -125,7 +125,8 @@ async fn postgres_a_run_goes_seldom_to_its_database() {
 
 #[tokio::test]
 async fn mysql_a_run_goes_seldom_to_its_database() {
-    a_run_goes_seldom_to_its_database(DialectName::Mysql, 70, (6.0, 3.2)).await;
+    // MySQL, unlike MariaDB, takes no statements together: 6.4 for a NOOP and 9.5 for a PROC on 9.7.
+    a_run_goes_seldom_to_its_database(DialectName::Mysql, 90, (10.0, 6.0)).await;
 }
 
 /// How often a serving process goes to its database within `time`.
