@@ -1,5 +1,5 @@
 //! What kind of server the metadata database is on, whether it keeps what it acknowledges, and how the
-//! schema stands: all that is looked at before it is trusted, in two journeys.
+//! schema stands: all that is looked at before it is trusted, in two round trips.
 
 use crate::db::migrate::{self, Schema};
 use crate::db::{Db, Dialect, Error, MysqlServer, Result, Row, Tx};
@@ -7,7 +7,7 @@ use crate::db::{Db, Dialect, Error, MysqlServer, Result, Row, Tx};
 /// What a look at the metadata database found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// Settings under which acknowledged work may be lost, each as a sentence with its cure.
+    /// Settings under which acknowledged work may be lost, each as a sentence with its fix.
     pub durability_warnings: Vec<String>,
     /// How the schema stands to this binary.
     pub schema: Schema,
@@ -17,15 +17,15 @@ pub struct Examination {
 struct DurabilitySetting {
     expression: &'static str,
     wanted: &'static str,
-    cure: &'static str,
+    fix: &'static str,
 }
 
 const fn setting(
     expression: &'static str,
     wanted: &'static str,
-    cure: &'static str,
+    fix: &'static str,
 ) -> DurabilitySetting {
-    DurabilitySetting { expression, wanted, cure }
+    DurabilitySetting { expression, wanted, fix }
 }
 
 const ON_MYSQL: &[DurabilitySetting] = &[
@@ -98,7 +98,7 @@ impl Tx {
     }
 
     /// Settings of the server under which work it has acknowledged may be lost in a power cut or
-    /// crash, each as a sentence with its cure. An acknowledged SUCCESS that vanishes is a second
+    /// crash, each as a sentence with its fix. An acknowledged SUCCESS that vanishes is a second
     /// run.
     pub async fn durability_warnings(&mut self) -> Result<Vec<String>> {
         let dialect = self.dialect();
@@ -132,14 +132,14 @@ fn check_version(dialect: Dialect, rows: &[Row]) -> Result<String> {
 fn warnings(dialect: Dialect, rows: &[Row]) -> Result<Vec<String>> {
     let row = rows.first().ok_or(Error::Missing("the settings"))?;
     let mut warnings = Vec::new();
-    for (at, DurabilitySetting { expression, wanted, cure }) in
+    for (at, DurabilitySetting { expression, wanted, fix }) in
         durability_settings(dialect).iter().enumerate()
     {
         let found = row.text(&format!("v{at}"))?;
         if found != *wanted {
             warnings.push(format!(
                 "the database may lose acknowledged work in a crash: {expression} is {found}, not \
-                 {wanted}; cure: {cure}"
+                 {wanted}; cure: {fix}"
             ));
         }
     }

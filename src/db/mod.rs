@@ -184,7 +184,7 @@ impl Db {
 
     /// For statements that only read. On SQLite they are one transaction, which waits for no writer. On a server
     /// each is by itself: at READ COMMITTED each sees what is committed when it begins anyway, and a
-    /// transaction around them costs two journeys.
+    /// transaction around them costs two round trips.
     pub async fn read(&self) -> Result<Tx> {
         let inner = match &self.pools {
             Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
@@ -301,19 +301,28 @@ impl Tx {
         let unasked = self.unasked.take();
         // Boxed: inlined into all that asks something, its state made a test's stack overflow in a debug build.
         match Box::pin(self.fetch_once(sql, values)).await {
-            Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
-                tracing::debug!(%error, "a connection was gone; taking another");
-                let Some(db) = unasked else { return Err(error) };
-                self.inner = Box::pin(db.without_transaction()).await?.inner;
+            Err(error) => {
+                Box::pin(self.take_another(error, unasked)).await?;
                 Box::pin(self.fetch_once(sql, values)).await
             }
-            other => other,
+            found => found,
         }
+    }
+
+    /// Takes another connection in the place of one that turned out to be gone before anything was asked of it; any
+    /// other error is given back.
+    async fn take_another(&mut self, error: Error, unasked: Option<Box<Db>>) -> Result<()> {
+        let Some(db) = unasked.filter(|_| self.is_gone() && error.is_transient()) else {
+            return Err(error);
+        };
+        tracing::debug!(%error, "a connection was gone; taking another");
+        self.inner = db.without_transaction().await?.inner;
+        Ok(())
     }
 
     async fn fetch_once(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        // Without values a server need not prepare it, which the first time is a journey of its own.
+        // Without values a server need not prepare it, which the first time is a round trip of its own.
         let is_text = values.is_empty() && self.dialect() != Dialect::Sqlite;
         Ok(on!(self, conn => async {
             let rows = match is_text {
@@ -324,7 +333,7 @@ impl Tx {
         }))
     }
 
-    /// The rows of each of several queries without values: on a server one journey for all of them.
+    /// The rows of each of several queries without values: on a server one round trip for all of them.
     pub async fn fetch_sets<const N: usize>(
         &mut self,
         queries: [&str; N],
@@ -345,12 +354,11 @@ impl Tx {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let unasked = self.unasked.take();
         match Box::pin(self.fetch_text_once(text)).await {
-            Err(error) if self.is_gone() && error.is_transient() && unasked.is_some() => {
-                let Some(db) = unasked else { return Err(error) };
-                self.inner = Box::pin(db.without_transaction()).await?.inner;
+            Err(error) => {
+                Box::pin(self.take_another(error, unasked)).await?;
                 Box::pin(self.fetch_text_once(text)).await
             }
-            other => other,
+            found => found,
         }
     }
 

@@ -260,7 +260,7 @@ impl<DB: Driver> Pool<DB> {
         sql: &'static str,
         precedence: Precedence,
     ) -> Result<Lent<DB>> {
-        // The opening is the ping: of a connection that was idle for longer it costs one journey less.
+        // The opening is the ping: of a connection that was idle for longer it costs one round trip less.
         loop {
             let mut lent = self.acquire_as(precedence, Proof::FirstStatement).await?;
             let was_cold = lent.is_cold();

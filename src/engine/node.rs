@@ -131,16 +131,28 @@ impl Node {
         node::register(tx, &row, &self.offer, env!("CARGO_PKG_VERSION"), now).await
     }
 
-    /// Ends the lease at once, so that nobody has to wait for it. What is older than a month is forgotten then
-    /// and not by who comes, because his first job waits.
+    /// Ends the lease at once, so that no other process has to wait for it. What is older than a month is deleted
+    /// then and not at the start, where the first job waits.
     pub async fn leave(&self, db: &Db, now: Millis) -> Result<()> {
         let mut tx = db.begin().await?;
         node::renew(&mut tx, &self.id, now, now).await?;
-        node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
-        hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
         tx.commit().await?;
+        // The next process that ends deletes what this one could not.
+        if let Err(error) = delete_old_rows(db, now).await {
+            tracing::debug!("old rows of processes are not deleted: {error:#}");
+        }
         Ok(())
     }
+}
+
+/// Deletes what is known of processes that ended long ago. In a transaction of its own: while it held the lock on
+/// its own row, each of two processes that end together could wait for the other's, because a DELETE of MySQL may
+/// lock rows that it only looks at.
+async fn delete_old_rows(db: &Db, now: Millis) -> Result<()> {
+    let mut tx = db.begin().await?;
+    node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+    hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+    Ok(tx.commit().await?)
 }
 
 fn tell_skew(measured: Measurement) {

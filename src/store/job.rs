@@ -61,7 +61,7 @@ const SOURCE_QUERY: &str = "SELECT * FROM data_source ORDER BY source_id";
 const GROUP_QUERY: &str = "SELECT * FROM job_group ORDER BY group_id";
 const EXTERNAL_QUERY: &str = "SELECT * FROM job_external_dependency ORDER BY id";
 
-/// All tables of definitions in one journey, with the first rows of `job_def`, and what `dependencies` asks for.
+/// All tables of definitions in one round trip, with the first rows of `job_def`, and what `dependencies` asks for.
 async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)> {
     let first_jobs = format!("SELECT * FROM job_def ORDER BY job_id LIMIT {AT_ONCE}");
     let [owners, pools, hosts, declared, params] = shared::QUERIES;

@@ -18,24 +18,17 @@ pub fn compute<T>(rows: usize, work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
     use std::time::Duration;
 
-    /// One thread for all tasks: what it does for long would stop them all.
+    /// Whether another task of the only thread had a turn during the work, which waits for that.
     async fn runs_beside(rows: usize) -> bool {
-        static TURNED: AtomicBool = AtomicBool::new(false);
-        TURNED.store(false, Ordering::SeqCst);
-        tokio::spawn(async move {
-            let beside = tokio::spawn(async { TURNED.store(true, Ordering::SeqCst) });
-            let turned = compute(rows, || {
-                std::thread::sleep(Duration::from_millis(300));
-                TURNED.load(Ordering::SeqCst)
-            });
-            beside.await.expect("it ends");
-            turned
-        })
-        .await
-        .expect("it ends")
+        let work = async move {
+            let (sender, receiver) = mpsc::channel();
+            tokio::spawn(async move { sender.send(()) });
+            compute(rows, || receiver.recv_timeout(Duration::from_millis(300)).is_ok())
+        };
+        tokio::spawn(work).await.expect("it ends")
     }
 
     #[test]

@@ -15,7 +15,7 @@ struct Line {
     round_trips: AtomicU64,
     /// What is looked for in what clients send.
     mark: Mutex<Vec<u8>>,
-    /// How many round trips there had been when it came first; nought while it has not.
+    /// How many round trips there had been when it came first; 0 while it has not.
     trips_at_mark: AtomicU64,
 }
 
