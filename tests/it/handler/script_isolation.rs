@@ -230,8 +230,11 @@ impl Unprivileged {
         std::fs::write(home.path().join("procession.toml"), settings).expect("settings");
         std::fs::write(home.path().join("secret.key"), "the-key").expect("key");
         let program = home.path().join("procession");
-        // The checkout may be one that nobody else may enter.
-        std::fs::copy(env!("CARGO_BIN_EXE_procession"), &program).expect("the program");
+        // The checkout may be one that nobody else may enter. Another process copies: a file that this one had open for
+        // writing is inherited by what other threads start just then, and cannot be run meanwhile (ETXTBSY).
+        let from = env!("CARGO_BIN_EXE_procession");
+        let copied = Command::new("cp").arg(from).arg(&program).status().expect("cp");
+        assert!(copied.success(), "cp {from}: {copied}");
         if is_root() {
             for path in [home.path().to_owned(), home.path().join("secret.key")] {
                 std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
