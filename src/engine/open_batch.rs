@@ -302,7 +302,9 @@ impl QueueDispatcher {
             };
             let others = self.others(id, &[], Judged::NotYet, &Reports::default());
             let stored = StoredBatch { batch, snapshot, rows };
-            read.push(self.rebuild(&mut tx, stored, others, now).await?);
+            let (active, owed) = self.rebuild(&mut tx, stored, others, now).await?;
+            owed.write(&mut tx, self.node.id(), now).await?;
+            read.push((active, owed));
         }
         failpoint!("recover.step");
         tx.commit().await.context("read batches from their rows")?;
@@ -315,34 +317,59 @@ impl QueueDispatcher {
         Ok(loaded)
     }
 
+    /// Reads a batch without a lock, and writes what its rows were owed in a transaction of its own, which refuses when
+    /// the owner or the revision changed meanwhile. The batch is read before its rows: memory is never of a later
+    /// revision than the rows it was made from.
+    ///
+    /// On SQLite a transaction that may write keeps all others from writing. Unpacking and rebuilding 100,000 jobs within
+    /// it took longer than the lease on a busy machine: the lease was lost, the batch was read again, and so on for ever.
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
-        let (batch, snapshot) = batch::lock_with_snapshot(&mut tx, id).await?;
+        let mut tx = self.db.read().await?;
+        let (batch, snapshot) = batch::get_with_snapshot(&mut tx, id).await?;
         if batch.owner.as_ref() != Some(self.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
         }
         let rows = queue::of_batch(&mut tx, id).await?;
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
-        let mut members = Vec::new();
-        if rows.iter().any(|row| is_running(row) && is_others(row)) {
-            hosted::note(&mut tx, id, Some(self.node.id())).await?;
-            members = node::members(&mut tx, now).await?;
-        }
+        let runs_elsewhere = rows.iter().any(|row| is_running(row) && is_others(row));
+        let members = match runs_elsewhere {
+            true => node::members(&mut tx, now).await?,
+            false => Vec::new(),
+        };
         let reports = hosted::reports_of(&mut tx, id).await?;
         let others = self.others(id, &members, judged, &reports);
         let stored = StoredBatch { batch, snapshot, rows };
         let (active, owed) = self.rebuild(&mut tx, stored, others, now).await?;
-        refuse_overtaken(&mut tx, id, &owed, &reports).await?;
-        failpoint!("recover.step");
-        tx.commit().await.context("read a batch from its rows")?;
+        tx.rollback().await?;
+        failpoint!("recover.read");
+        if runs_elsewhere || !owed.writes_nothing() {
+            self.write_owed(id, &owed, &reports, now).await?;
+        }
         failpoint!("recover.step");
         self.adopt(active, owed, reports, now);
         Ok(())
     }
 
-    /// Makes memory of a batch from its rows, and writes what the rows were owed.
+    /// Writes what the rows of a batch were owed when it was read.
+    async fn write_owed(
+        &self,
+        id: BatchId,
+        owed: &Changes,
+        known: &Reports,
+        now: Millis,
+    ) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        owed.write(&mut tx, self.node.id(), now).await?;
+        // After the lock on the batch, which comes first everywhere.
+        hosted::note(&mut tx, id, Some(self.node.id())).await?;
+        refuse_overtaken(&mut tx, id, owed, known).await?;
+        failpoint!("recover.step");
+        tx.commit().await.context("write what the rows of a batch were owed")
+    }
+
+    /// Makes memory of a batch from its rows; with it, what the rows were owed and is still to be written.
     async fn rebuild(
         &self,
         tx: &mut Tx,
@@ -350,7 +377,7 @@ impl QueueDispatcher {
         others: Others,
         now: Millis,
     ) -> Result<(Active, Changes)> {
-        let id = batch.batch_id;
+        let (id, revision) = (batch.batch_id, batch.revision);
         let outputs = outputs_of(tx, &snapshot, &rows).await?;
         let outside = cross_batch_dependencies::read(tx, &batch, &snapshot, now).await?;
         let outside = Outside::of(&batch, outside);
@@ -359,10 +386,10 @@ impl QueueDispatcher {
         let deferrals = self.deferrals(tx, id, &snapshot).await?;
         let alarms = (before, past);
         let kept = Kept { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
-        let (active, owed) = compute(rows.len(), || {
+        let (active, mut owed) = compute(rows.len(), || {
             Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)
         })?;
-        owed.write(tx, self.node.id(), now).await?;
+        owed.batches.insert(id, revision);
         Ok((active, owed))
     }
 

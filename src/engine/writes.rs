@@ -106,6 +106,38 @@ impl Changes {
             && self.news.is_empty()
     }
 
+    /// Whether `write` would do no more than look whether the batches are still ours.
+    pub(super) fn writes_nothing(&self) -> bool {
+        // Field by field, so that one that is added is not forgotten.
+        let Self {
+            adopted,
+            settled,
+            remote,
+            moved,
+            claimed,
+            withdrawn,
+            reported,
+            logs,
+            breaches,
+            notices,
+            mended,
+            lines,
+            said,
+            killing,
+            finished,
+            told: _,
+            batches: _,
+            ended: _,
+            news: _,
+        } = self;
+        let rows = adopted.is_empty() && settled.is_empty() && remote.is_empty();
+        let states = moved.is_empty() && claimed.is_empty() && withdrawn.is_empty();
+        let records = reported.is_empty() && logs.is_empty() && lines.is_empty();
+        let notices = breaches.is_empty() && notices.is_empty() && mended.is_empty();
+        let batches = said.is_empty() && killing.is_empty() && finished.is_empty();
+        rows && states && records && notices && batches
+    }
+
     /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
     /// ended, rows that move on, rows that start here, and no row twice.
     pub(super) fn hop(

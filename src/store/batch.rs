@@ -287,10 +287,9 @@ pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     whole(batch(&row.with_context(|| is_gone(id))?)?)
 }
 
-/// The same, with the definition that the batch runs.
-pub async fn lock_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snapshot)> {
-    let lock = tx.dialect().for_update();
-    let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?{lock}");
+/// A batch with the definition that it runs, without a lock. One that is being removed is refused.
+pub async fn get_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snapshot)> {
+    let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
     Ok((whole(batch(&row)?)?, unpacked(id, &row)?))
 }
