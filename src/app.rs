@@ -265,6 +265,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()
+            || e.is::<crate::store::batch::StillOpening>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<access::NotGranted>()
             || e.is::<crate::domain::user::Unfit>()

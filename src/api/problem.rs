@@ -7,6 +7,7 @@ use crate::domain::access::Permission;
 use crate::domain::job_key::{JobKey, JobNameError};
 use crate::engine::operator_actions::Moved;
 use crate::store;
+use crate::store::batch::StillOpening;
 use crate::view::change::FaultAt;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -152,6 +153,11 @@ impl From<anyhow::Error> for Problem {
         }
         if error.chain().any(|e| e.is::<Moved>()) {
             return Self::conflict("moved", error.to_string());
+        }
+        if let Some(opening) = error.downcast_ref::<StillOpening>() {
+            let mut problem = Self::conflict("opening", opening.to_string());
+            problem.retry_after = Some(2);
+            return problem;
         }
         if store::is_transient(&error) {
             tracing::warn!(error = format!("{error:#}"), "a request met a database that was busy");

@@ -45,7 +45,7 @@ impl Reads {
             let id = batch.batch_id;
             if let Some(known) = self.prospect(id, batch.revision, now) {
                 found.insert(id, known);
-            } else if left > 0 && batch.removing.is_none() {
+            } else if left > 0 && batch.removing.is_none() && batch.unwritten_jobs == 0 {
                 left -= 1;
                 let fresh = Prospect::of(app, id).await?;
                 self.remember(id, (now, batch.revision, fresh));

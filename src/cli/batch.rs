@@ -110,7 +110,10 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
     let mut documents = Vec::new();
     for batch in store::batch::list(&mut tx, None, limit).await? {
         let counts = store::batch::counts(&mut tx, batch.batch_id).await?;
-        let jobs: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+        let mut jobs: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
+        if batch.unwritten_jobs > 0 {
+            jobs.push(format!("{} to be written", batch.unwritten_jobs));
+        }
         documents.push(json!({
             "batch_no": batch.values.batch_no, "group": batch.values.group,
             "type": batch.batch_type, "status": batch.status.as_str(),
@@ -118,6 +121,7 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
             "started_by": batch.started_by, "create_time": batch.create_time.to_string(),
             "end_time": batch.end_time.map(|t| t.to_string()),
             "removing": batch.removing.map(|t| t.to_string()),
+            "unwritten_jobs": batch.unwritten_jobs,
         }));
         rows.push(vec![
             batch.values.batch_no.to_string(),
@@ -190,7 +194,8 @@ pub(super) fn print(view: &View, lang: Lang) {
 fn status_of(batch: &Batch) -> String {
     let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
     let removing = if batch.removing.is_some() { " (being removed)" } else { "" };
-    format!("{}{paused}{removing}", batch.status)
+    let opening = if batch.unwritten_jobs > 0 { " (opening)" } else { "" };
+    format!("{}{paused}{removing}{opening}", batch.status)
 }
 
 fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {

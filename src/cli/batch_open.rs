@@ -11,6 +11,7 @@ use crate::domain::queue::QueueStatus;
 use crate::engine::create_batch::open_unowned;
 use crate::store;
 use crate::view::batch::View;
+use crate::view::batches::{Brief, Listed};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -57,11 +58,16 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     breach::warn(&app, &defs, global.lang()).await?;
     let mut documents = Vec::new();
     for id in &ids {
-        if global.json {
+        let mut tx = app.db.read().await?;
+        let batch = store::batch::get(&mut tx, *id).await?;
+        if global.json && batch.unwritten_jobs == 0 {
             documents.push(View::of(&app, *id).await?.document());
+        } else if global.json {
+            let counts = store::batch::counts(&mut tx, *id).await?.into_iter().collect();
+            let brief = Brief::of(&Listed { batch, counts }, None, now);
+            documents.push(serde_json::to_value(brief)?);
         } else if !args.quiet {
-            let mut tx = app.db.read().await?;
-            hint(&store::batch::get(&mut tx, *id).await?, global.lang());
+            hint(&batch, global.lang());
         }
     }
     if global.json {
@@ -129,7 +135,12 @@ async fn look(app: &App, id: crate::domain::id::BatchId, lang: Lang) -> Result<(
     let counts: BTreeMap<QueueStatus, u64> =
         store::batch::counts(&mut tx, id).await?.into_iter().collect();
     drop(tx);
-    let counts: Vec<String> = counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    let mut counts: Vec<String> =
+        counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
+    if batch.unwritten_jobs > 0 {
+        let words = lang.pick("to be written", "待写入");
+        counts.push(format!("{} {words}", batch.unwritten_jobs));
+    }
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     let nobody = match batch.owner {
         Some(_) => "",

@@ -43,6 +43,7 @@ mod metadata;
 mod migrate;
 mod node;
 mod notify;
+mod opening_progress;
 mod order;
 mod out;
 mod outbox;

@@ -10,7 +10,7 @@ use crate::domain::job::Definition;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::span_words;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::open_batch::Refused;
+use crate::engine::open_batch::{Refused, ReportProgress};
 use crate::engine::operator_actions::operator_here;
 use crate::store;
 use anyhow::Result;
@@ -32,12 +32,13 @@ pub(super) async fn resume(
     defs: &Definition,
     order: &BatchOrder,
     how: How,
+    report: ReportProgress<'_>,
 ) -> Result<Vec<BatchId>> {
     let mut shown = Vec::new();
     let mut left: Option<anyhow::Error> = None;
     let mut any = false;
     for group in groups_of(defs, order) {
-        match resume_one(app, dispatcher, defs, order, &group, how).await {
+        match resume_one(app, dispatcher, defs, order, &group, how, report).await {
             Ok(id) => {
                 any = true;
                 shown.push(id);
@@ -84,6 +85,7 @@ async fn resume_one(
     order: &BatchOrder,
     group: &GroupCode,
     how: How,
+    report: ReportProgress<'_>,
 ) -> Result<BatchId> {
     let mut waited = false;
     loop {
@@ -94,7 +96,7 @@ async fn resume_one(
             .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
         let by = operator_here(&whoami());
         let latest = how.latest.then_some(defs);
-        match dispatcher.resume_by(&there, how.unknown, latest, Some(&by)).await {
+        match dispatcher.resume_by(&there, how.unknown, latest, Some(&by), report).await {
             Ok(done) => {
                 if !done.again.is_empty() {
                     let codes: Vec<String> = done.again.iter().map(ToString::to_string).collect();

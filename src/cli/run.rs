@@ -4,6 +4,7 @@ use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::task::as_task;
 use crate::app::{self, App, Apply, EmptyDatabase};
 use crate::cli::define::By;
+use crate::cli::opening_progress::OpeningDisplay;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::progress::{self, Show};
@@ -16,10 +17,11 @@ use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::dispatcher::{BatchStanding, QueueDispatcher};
-use crate::engine::open_batch::Refused;
+use crate::engine::open_batch::{Refused, ReportProgress};
 use crate::engine::outbox::Sender;
 use crate::engine::traces::Tracer;
 use crate::engine::trigger::schedule_actions::refuse_while_suspended;
+use crate::engine::unfinished_opening::OpeningProgress;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::{Context as _, Result};
@@ -86,13 +88,17 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let (tells, news) = mpsc::unbounded_channel();
     refuse_while_suspended(&mut app.db.read().await?).await?;
     let mut dispatcher = app.dispatcher(Some(tells)).await?;
+    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
+    let mut display = OpeningDisplay::new(show, global.lang());
+    let mut report = |progress: OpeningProgress| display.show(&progress);
     let renewals = dispatcher.keep_lease();
     let opened = if args.resume {
-        resume::resume(&app, &mut dispatcher, &defs, &order, args.how()).await
+        resume::resume(&app, &mut dispatcher, &defs, &order, args.how(), &mut report).await
     } else {
-        open_each(&mut dispatcher, &defs, &order, global.lang()).await
+        open_each(&mut dispatcher, &defs, &order, global.lang(), &mut report).await
     };
     renewals.end().await;
+    drop(display);
     let ids = match opened {
         Ok(ids) => ids,
         Err(error) => {
@@ -110,7 +116,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
     // Read while the first jobs run.
     let expected = Watch::of(&app, &ids, global.lang());
-    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let shown = progress::watch(news, show, (total, done), expected);
     let sender = app.sender(&dispatcher)?;
     to_the_end((dispatcher, sender), shown, global.lang()).await?;
@@ -155,8 +160,9 @@ async fn open_each(
     defs: &Definition,
     order: &BatchOrder,
     lang: Lang,
+    report: ReportProgress<'_>,
 ) -> Result<Vec<BatchId>> {
-    let made = dispatcher.open_each(defs, order, &app::whoami()).await?;
+    let made = dispatcher.open_each(defs, order, &app::whoami(), report).await?;
     note_existing(&made.existing, lang);
     Ok(made.opened)
 }
@@ -366,13 +372,13 @@ pub(super) async fn standings(
 /// How a batch stands by its rows.
 pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStanding> {
     let mut tx = app.db.read().await?;
-    let values = store::batch::get(&mut tx, id).await?.values;
-    let (mut jobs, mut ended) = (0, 0);
+    let batch = store::batch::get(&mut tx, id).await?;
+    let (mut jobs, mut ended) = (u64::from(batch.unwritten_jobs), 0);
     for (status, count) in store::batch::counts(&mut tx, id).await? {
         jobs += count;
         ended += if status.is_final() { count } else { 0 };
     }
-    Ok(BatchStanding { values, jobs, ended })
+    Ok(BatchStanding { values: batch.values, jobs, ended })
 }
 
 /// Says which batch there is.

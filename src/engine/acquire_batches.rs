@@ -17,6 +17,8 @@ use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::metrics::Meter;
 use crate::engine::node_metrics::NAME;
 use crate::engine::run_loop::{Pause, Rounds, is_lost, is_revised, why, will_pass};
+use crate::engine::unfinished_opening::UnfinishedOpening;
+use crate::store::batch::StillOpening;
 use crate::store::claim::{self, Whose};
 use crate::store::hint::Topic;
 use crate::store::{Tx, batch};
@@ -38,6 +40,8 @@ pub(super) struct Serving {
     taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
     /// Whose rows may say that they are ours, while memory does not have them yet.
     owed: BTreeMap<BatchId, (BatchNo, GroupCode, Fate)>,
+    /// Of those, the ones whose queue rows are written in steps.
+    openings: BTreeMap<BatchId, UnfinishedOpening>,
     /// Which cannot be gone on with, and their bodies here that have not ended.
     outcasts: BTreeMap<BatchId, BTreeSet<QueueId>>,
     /// Until when those are left alone, and how long that was.
@@ -64,6 +68,7 @@ impl Serving {
             max_parallel,
             taken: BTreeMap::new(),
             owed: BTreeMap::new(),
+            openings: BTreeMap::new(),
             outcasts: BTreeMap::new(),
             shunned: HashMap::new(),
             news: None,
@@ -91,6 +96,7 @@ impl Serving {
     /// All of them are nobody's now.
     pub(super) fn is_put_down(&mut self, at: Millis) {
         (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
+        self.openings.clear();
         for name in std::mem::take(&mut self.taken).into_values() {
             self.tell_of(name, at, Fate::GivenBack);
         }
@@ -181,15 +187,17 @@ impl QueueDispatcher {
 
     /// One round of `serve`. `false` when there was nothing to do.
     async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut Looks) -> Result<bool> {
+        let mut opens = false;
         if !self.may_part() {
             self.load_owed().await?;
+            opens = self.write_opening_steps().await?;
             self.give_outcasts_back().await;
         }
         let turned = self.round(rounds).await?;
         let now = self.clock.now();
         looks.heed(now);
         if self.draining || now < looks.at || self.stale {
-            return Ok(turned);
+            return Ok(turned || opens);
         }
         looks.at = now.plus(looks.pause);
         looks.pause = self.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
@@ -197,7 +205,7 @@ impl QueueDispatcher {
         if took > 0 {
             looks.soon(now.plus(TAKE_MS));
         }
-        Ok(turned || took > 0)
+        Ok(turned || opens || took > 0)
     }
 
     /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
@@ -277,25 +285,64 @@ impl QueueDispatcher {
                 }
             }
         }
-        while let Some((id, (no, group, fate))) = self.serving.owed.first_key_value() {
-            let (id, name, fate) = (*id, (no.clone(), group.clone()), fate.clone());
-            match self.load_nobodys(id).await {
-                Ok(()) => {
-                    self.serving.owed.remove(&id);
-                    self.serving.tell_of(name.clone(), self.clock.now(), fate);
-                    self.serving.taken.insert(id, name);
-                }
-                // The commit that was to take it never came, or it was taken from us since.
-                Err(error) if is_lost(&error) => drop(self.serving.owed.remove(&id)),
-                Err(error) if will_pass(&error) => return Err(error),
-                Err(error) => {
-                    self.serving.owed.remove(&id);
-                    self.serving.taken.insert(id, name);
-                    self.cast_out(id, &error);
-                }
+        let opening: BTreeSet<BatchId> = self.serving.openings.keys().copied().collect();
+        for id in self.serving.owed.keys().copied().collect::<Vec<_>>() {
+            if !opening.contains(&id) {
+                self.load_one_owed(id).await?;
             }
         }
         Ok(())
+    }
+
+    async fn load_one_owed(&mut self, id: BatchId) -> Result<()> {
+        let loaded = self.load_nobodys(id).await;
+        match loaded {
+            Err(error) if error.is::<StillOpening>() => {
+                tracing::info!("{error:#}");
+                self.serving.openings.insert(id, UnfinishedOpening::read(&self.db, id).await?);
+                return Ok(());
+            }
+            // Its answer may be lost: it stays owed.
+            Err(error) if will_pass(&error) && !is_lost(&error) => return Err(error),
+            loaded => self.note_loaded(id, loaded),
+        }
+        Ok(())
+    }
+
+    /// Puts down what came of reading a batch that may be ours.
+    fn note_loaded(&mut self, id: BatchId, loaded: Result<()>) {
+        let Some((no, group, fate)) = self.serving.owed.remove(&id) else { return };
+        match loaded {
+            Ok(()) => {
+                self.serving.tell_of((no.clone(), group.clone()), self.clock.now(), fate);
+                self.serving.taken.insert(id, (no, group));
+            }
+            // The commit that was to take it never came, or it was taken from us since.
+            Err(error) if is_lost(&error) => {}
+            Err(error) => {
+                self.serving.taken.insert(id, (no, group));
+                self.cast_out(id, &error);
+            }
+        }
+    }
+
+    /// Writes the next queue rows of each batch that is opened in steps; those that have all of them are read next.
+    /// `true` when there was one: the next step follows after a round of the other batches.
+    async fn write_opening_steps(&mut self) -> Result<bool> {
+        let ids: Vec<BatchId> = self.serving.openings.keys().copied().collect();
+        for id in &ids {
+            let Some(opening) = self.serving.openings.get_mut(id) else { continue };
+            match opening.write_step(&self.db, self.node.id(), self.clock.now()).await {
+                Ok(false) => {}
+                // What is written is read from the row again after an error.
+                Ok(true) => drop(self.serving.openings.remove(id)),
+                Err(error) => {
+                    self.serving.openings.remove(id);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(!ids.is_empty())
     }
 
     /// Waits as long as an error asks for, and lets go of the batch that it belongs to.

@@ -1,7 +1,7 @@
 //! An order becomes rows: snapshot and one queue row per active job.
 
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan};
-use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::batch::{Batch, BatchOrder, BatchPlan, start_times};
+use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
 use crate::domain::job::Definition;
 use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
@@ -10,6 +10,7 @@ use crate::domain::time::Millis;
 use crate::engine::open_batch::Refused;
 use crate::engine::operator_actions::operator_here;
 use crate::store::audit::{Entry, Operator};
+use crate::store::batch::{NewBatch, PackedSnapshot, ROWS_PER_STEP};
 use crate::store::long_computation::compute;
 use crate::store::{self, Db, Tx, audit, batch, queue, run_mode};
 use anyhow::{Context as _, Result};
@@ -59,12 +60,12 @@ pub async fn open_on_record(
     (by, reason): (&Operator, &str),
     now: Millis,
 ) -> Result<Opening> {
-    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
+    let plans = PackedPlan::all(compute(defs.jobs.len(), || plan_opening(defs, order, now))?)?;
     let (mut tx, made) = begin_opening(db, None, &plans, &by.actor, now).await?;
     let names: Vec<&String> = order.params.keys().collect();
     let exists =
         |plan: &&BatchPlan| made.existing.iter().any(|b| b.values.group == plan.values.group);
-    let opened = plans.iter().filter(|plan| !exists(plan));
+    let opened = plans.iter().map(|packed| &packed.plan).filter(|plan| !exists(plan));
     let entry = |(id, plan): (&BatchId, &BatchPlan)| Entry {
         action: "open".to_owned(),
         group: Some(plan.values.group.clone()),
@@ -93,6 +94,7 @@ pub(super) async fn open_as(
     for warning in plans.iter().flat_map(|p| &p.warnings) {
         tracing::warn!("{warning}");
     }
+    let plans = PackedPlan::all(plans)?;
     let (tx, made) = begin_opening(db, owner, &plans, by, now).await?;
     tx.commit().await.context("open the batch")?;
     Ok(made)
@@ -103,7 +105,7 @@ pub(super) async fn open_as(
 async fn begin_opening(
     db: &Db,
     owner: Option<&NodeId>,
-    plans: &[BatchPlan],
+    plans: &[PackedPlan],
     by: &str,
     now: Millis,
 ) -> Result<(Tx, Opening)> {
@@ -124,13 +126,13 @@ async fn begin_opening(
 pub(super) async fn open_in(
     tx: &mut Tx,
     owner: Option<&NodeId>,
-    plans: &[BatchPlan],
+    plans: &[PackedPlan],
     by: &str,
     now: Millis,
 ) -> Result<Opening> {
     let mut made = Opening::default();
     for plan in plans {
-        let values = &plan.values;
+        let values = &plan.plan.values;
         if let Some(there) = batch::find(tx, &values.batch_no, &values.group).await? {
             made.existing.push(there);
             continue;
@@ -166,22 +168,62 @@ async fn record_free_text(
     audit::record(tx, &operator_here(by), &[entry], now).await
 }
 
-/// Writes one batch with its rows.
+/// A plan whose snapshot is packed as it is stored, which takes long for many jobs and needs no transaction.
+#[derive(Clone, Debug)]
+pub(super) struct PackedPlan {
+    pub(super) plan: BatchPlan,
+    snapshot: PackedSnapshot,
+}
+
+impl PackedPlan {
+    pub(super) fn new(plan: BatchPlan) -> Result<Self> {
+        let snapshot = PackedSnapshot::new(&plan.snapshot)?;
+        Ok(Self { plan, snapshot })
+    }
+
+    /// All plans of an order.
+    pub(super) fn all(plans: Vec<BatchPlan>) -> Result<Vec<Self>> {
+        plans.into_iter().map(Self::new).collect()
+    }
+}
+
+/// Writes one batch with its rows. Of one with many jobs most rows are left to its owner, who writes them in steps
+/// (`UnfinishedOpening`).
 pub(super) async fn write_plan(
     tx: &mut Tx,
-    plan: &BatchPlan,
+    PackedPlan { plan, snapshot }: &PackedPlan,
     owner: Option<&NodeId>,
     by: &str,
     now: Millis,
 ) -> Result<BatchId> {
-    let id = batch::insert(tx, plan, owner, by, now).await?;
-    record_free_text(tx, (id, plan), by, now).await?;
-    let entries = new_entries(plan);
     let values = &plan.values;
+    let mut entries = new_entries(plan);
+    let unwritten_jobs = entries.len().saturating_sub(ROWS_PER_STEP);
+    if unwritten_jobs > 0 {
+        entries.truncate(ROWS_PER_STEP);
+        // The later rows know the moment of the batch alone, so that the first go by it too.
+        let start_times = start_times(&plan.snapshot, now)?;
+        entries.iter_mut().zip(start_times).for_each(|(entry, start)| entry.not_before = start);
+    }
+    let new = NewBatch { plan, snapshot, unwritten_jobs, owner, started_by: by };
+    let id = batch::insert(tx, new, now).await?;
+    record_free_text(tx, (id, plan), by, now).await?;
     queue::generate(tx, id, values.batch_no.as_str(), &entries, now).await?;
-    // Jobs on ice in every batch are left out from the start.
+    if unwritten_jobs == 0 {
+        finish_rows(tx, id, &values.group, now).await?;
+    }
+    Ok(id)
+}
+
+/// Does what follows when all rows of a batch are there: jobs on ice in every batch are left out from the start.
+pub(super) async fn finish_rows(
+    tx: &mut Tx,
+    id: BatchId,
+    group: &GroupCode,
+    now: Millis,
+) -> Result<()> {
     let note = "on ice in every batch, by an operator (procession job list shows it)";
-    let iced = run_mode::take_over(tx, (id, &values.group), note, now).await?;
+    let iced = run_mode::take_over(tx, (id, group), note, now).await?;
     let log = |queue_id: &QueueId| store::log::ExecutionLog {
         queue_id: *queue_id,
         status: QueueStatus::Skipped,
@@ -193,8 +235,7 @@ pub(super) async fn write_plan(
         attempt: 0,
         owner: None,
     };
-    store::log::append(tx, &iced.iter().map(log).collect::<Vec<_>>(), now).await?;
-    Ok(id)
+    store::log::append(tx, &iced.iter().map(log).collect::<Vec<_>>(), now).await
 }
 
 /// The rows that a plan writes.

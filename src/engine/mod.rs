@@ -58,6 +58,7 @@ mod sub_batches;
 mod suspension;
 pub mod traces;
 pub mod trigger;
+pub mod unfinished_opening;
 mod worker;
 mod writes;
 

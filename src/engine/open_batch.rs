@@ -1,7 +1,7 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::action::Action;
-use crate::domain::batch::{Batch, BatchOrder, BatchPlan, BatchStatus, Snapshot, deadline};
+use crate::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
 use crate::domain::deferral;
 use crate::domain::id::{BatchId, JobCode};
@@ -12,7 +12,7 @@ use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
 use crate::engine::acquire_batches::OfBatch;
 use crate::engine::active::{Active, Kept};
-use crate::engine::create_batch::{Opening, open_as, write_plan};
+use crate::engine::create_batch::{Opening, PackedPlan, open_as, write_plan};
 use crate::engine::cross_batch_dependencies::{self, Outside};
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::edge_conditions::outputs_of;
@@ -21,8 +21,10 @@ use crate::engine::node_registry::{Judged, Others, refuse_overtaken};
 use crate::engine::operator_actions::{self, Deed};
 use crate::engine::refresh_definition::renewed;
 use crate::engine::run_loop::is_stale;
+use crate::engine::unfinished_opening::{OpeningProgress, UnfinishedOpening};
 use crate::engine::writes::Changes;
 use crate::store::audit::Operator;
+use crate::store::batch::StillOpening;
 use crate::store::hosted::Reports;
 use crate::store::long_computation::compute;
 use crate::store::{self, Tx, batch, hosted, node, queue};
@@ -31,6 +33,9 @@ use std::collections::HashMap;
 
 /// How often rows that change while they are taken over are read once more.
 const READ_AGAIN: u32 = 5;
+
+/// Called with how far the opening of a batch is.
+pub type ReportProgress<'a> = &'a mut (dyn FnMut(OpeningProgress) + Send);
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
@@ -117,20 +122,21 @@ impl QueueDispatcher {
         order: &BatchOrder,
         by: &str,
     ) -> Result<Vec<BatchId>> {
-        Ok(self.open_each(defs, order, by).await?.opened)
+        Ok(self.open_each(defs, order, by, &mut |_| ()).await?.opened)
     }
 
-    /// As `open`, and names the batches that exist already.
+    /// As `open`, and names the batches that exist already. `report` is called after each step of a batch of many jobs.
     pub async fn open_each(
         &mut self,
         defs: &Definition,
         order: &BatchOrder,
         by: &str,
+        report: ReportProgress<'_>,
     ) -> Result<Opening> {
         let me = Some(self.node.id());
         let made = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
         for id in &made.opened {
-            self.load(*id).await?;
+            self.open_and_read(*id, Judged::ByLease, report).await.context(OfBatch(*id))?;
         }
         Ok(made)
     }
@@ -138,7 +144,7 @@ impl QueueDispatcher {
     pub(super) async fn write_plan(
         &self,
         tx: &mut Tx,
-        plan: &BatchPlan,
+        plan: &PackedPlan,
         by: &str,
         now: Millis,
     ) -> Result<BatchId> {
@@ -154,16 +160,17 @@ impl QueueDispatcher {
         unknown: UnknownJobs,
         latest: Option<&Definition>,
     ) -> Result<Resumed> {
-        self.resume_by(there, unknown, latest, None).await
+        self.resume_by(there, unknown, latest, None, &mut |_| ()).await
     }
 
-    /// As `resume`, and puts on record who did it.
+    /// As `resume`, and puts on record who did it. `report` is called after each step of one whose opening goes on.
     pub async fn resume_by(
         &mut self,
         there: &Batch,
         unknown: UnknownJobs,
         latest: Option<&Definition>,
         by: Option<&Operator>,
+        report: ReportProgress<'_>,
     ) -> Result<Resumed> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -176,7 +183,7 @@ impl QueueDispatcher {
         };
         tx.commit().await.context("take the batch over")?;
         failpoint!("recover.step");
-        self.load_taken(there.batch_id).await?;
+        self.load_taken(there.batch_id, report).await?;
         Ok(Resumed { batch_id: there.batch_id, again })
     }
 
@@ -199,14 +206,16 @@ impl QueueDispatcher {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
             return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
         }
+        let (_, old) = batch::get_with_snapshot(tx, there.batch_id).await?;
+        let mut timeout_sec = old.group.batch_timeout_sec;
         if let Some(latest) = latest {
+            batch::refuse_opening(tx, there).await?;
             let rows = queue::of_batch(tx, there.batch_id).await?;
-            let old = batch::snapshot(tx, there.batch_id).await?;
             let present = renewed(&old, (latest, there), &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
+            timeout_sec = present.group.batch_timeout_sec;
         }
-        let group_def = batch::snapshot(tx, there.batch_id).await?.group;
-        let deadline = there.deadline_resumed(group_def.batch_timeout_sec, now);
+        let deadline = there.deadline_resumed(timeout_sec, now);
         batch::set_deadline(tx, there.batch_id, deadline).await?;
         let mut again = Vec::new();
         let mut status = there.status;
@@ -254,14 +263,33 @@ impl QueueDispatcher {
 
     /// Reads a batch that was just taken over. A body of class `same` that its last owner left behind may
     /// end its row in between, or meet us over it; then the rows are read once more.
-    async fn load_taken(&mut self, id: BatchId) -> Result<()> {
+    async fn load_taken(&mut self, id: BatchId, report: ReportProgress<'_>) -> Result<()> {
         for _ in 0..READ_AGAIN {
-            match self.read_in(id, Judged::ByLease).await.context(OfBatch(id)) {
+            match self.open_and_read(id, Judged::ByLease, report).await.context(OfBatch(id)) {
                 Err(error) if store::is_transient(&error) || is_stale(&error) => {}
                 other => return other,
             }
         }
-        self.read_in(id, Judged::ByLease).await.context(OfBatch(id))
+        self.open_and_read(id, Judged::ByLease, report).await.context(OfBatch(id))
+    }
+
+    /// As `read_in`, and writes the queue rows of a batch before that has not all of them.
+    async fn open_and_read(
+        &mut self,
+        id: BatchId,
+        judged: Judged,
+        report: ReportProgress<'_>,
+    ) -> Result<()> {
+        match self.read_in(id, judged).await {
+            Err(error) if error.is::<StillOpening>() => {
+                let mut opening = UnfinishedOpening::read(&self.db, id).await?;
+                while !opening.write_step(&self.db, self.node.id(), self.clock.now()).await? {
+                    report(opening.progress());
+                }
+                self.read_in(id, judged).await
+            }
+            other => other,
+        }
     }
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
@@ -271,7 +299,7 @@ impl QueueDispatcher {
         let is_new = !self.active.contains_key(&id);
         let judges = is_new || self.heart.may_take_over();
         let judged = if judges { Judged::ByLease } else { Judged::NotYet };
-        self.read_in(id, judged).await.context(OfBatch(id))
+        self.open_and_read(id, judged, &mut |_| ()).await.context(OfBatch(id))
     }
 
     /// As `load`, of a batch that nobody had: whose jobs may run on nodes that are only silent because
@@ -297,6 +325,7 @@ impl QueueDispatcher {
             let rows = rows.remove(&id).unwrap_or_default();
             let is_quiet = !reported.contains(&id) && !rows.iter().any(is_running);
             let is_ours = batch.owner.as_ref() == Some(self.node.id());
+            let is_quiet = is_quiet && batch.unwritten_jobs == 0;
             let Some(snapshot) = snapshots.remove(&id).filter(|_| is_quiet && is_ours) else {
                 continue;
             };
@@ -327,10 +356,12 @@ impl QueueDispatcher {
         let now = self.clock.now();
         let mut tx = self.db.read().await?;
         let (batch, snapshot) = batch::get_with_snapshot(&mut tx, id).await?;
+        let batch = batch::whole(batch)?;
         if batch.owner.as_ref() != Some(self.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
         }
+        batch::refuse_opening(&mut tx, &batch).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
         let runs_elsewhere = rows.iter().any(|row| is_running(row) && is_others(row));

@@ -7,6 +7,7 @@ use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
+use crate::engine::create_batch::PackedPlan;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::open_batch::Refused;
 use crate::engine::worker::{Report, Surroundings, What};
@@ -223,7 +224,7 @@ impl QueueDispatcher {
         // Whoever opened the parent as free text meant what it opens too.
         let free_text = order.free_text || opener.is_free_text();
         let order = BatchOrder { free_text, ..order.clone() };
-        let plans = plan_opening(&defs, &order, now)?;
+        let plans = PackedPlan::all(plan_opening(&defs, &order, now)?)?;
         let [plan] = &plans[..] else { anyhow::bail!("group {group} is there twice") };
         let by = format!("batch {} of group {}", opener.values.batch_no, opener.values.group);
         let id = self.write_plan(&mut tx, plan, &by, now).await?;

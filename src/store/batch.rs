@@ -2,9 +2,13 @@
 
 mod batch_lock;
 mod batch_query;
+mod opening;
 
 pub use batch_lock::{held, hold, hold_all, revise};
 pub use batch_query::{Asked, counts_of, page};
+pub use opening::{
+    PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening,
+};
 
 use crate::db::{Row, Value};
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
@@ -21,23 +25,33 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, status, business_date, params, \
                        owner, started_by, reason, create_time, end_time, deadline, revision, \
-                       is_paused, remove_time";
+                       is_paused, remove_time, unwritten_jobs";
 
-/// Writes a batch as RUNNING, owned or for whoever takes it; fails with a taken key when it exists.
-pub async fn insert(
-    tx: &mut Tx,
-    plan: &BatchPlan,
-    owner: Option<&NodeId>,
-    started_by: &str,
-    now: Millis,
-) -> Result<BatchId> {
+/// A batch about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewBatch<'a> {
+    /// What it is.
+    pub plan: &'a BatchPlan,
+    /// The plan's snapshot.
+    pub snapshot: &'a PackedSnapshot,
+    /// How many of its jobs get their queue rows later.
+    pub unwritten_jobs: usize,
+    /// The node that dispatches it; any that serves takes it where there is none.
+    pub owner: Option<&'a NodeId>,
+    /// Who opened it.
+    pub started_by: &'a str,
+}
+
+/// Writes a batch as RUNNING; fails with a taken key when it exists.
+pub async fn insert(tx: &mut Tx, new: NewBatch<'_>, now: Millis) -> Result<BatchId> {
+    let NewBatch { plan, snapshot, unwritten_jobs, owner, started_by } = new;
     let values = &plan.values;
-    let snapshot = packed(tx, &plan.snapshot).await?;
+    fits(tx, &values.group, snapshot).await?;
     let id = tx
         .insert_id(
             "INSERT INTO job_batch (batch_no, group_code, batch_type, status, business_date, params, \
-             snapshot, owner, started_by, create_time, update_time, deadline) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             snapshot, owner, started_by, create_time, update_time, deadline, unwritten_jobs) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             "batch_id",
             &[
                 values.batch_no.as_str().into(),
@@ -46,12 +60,13 @@ pub async fn insert(
                 BatchStatus::Running.as_str().into(),
                 values.business_date.map(|d| d.to_string()).into(),
                 serde_json::to_string(&values.params)?.into(),
-                snapshot.into(),
+                snapshot.text.as_str().into(),
                 owner.map(|o| o.0.as_str()).into(),
                 started_by.into(),
                 now.to_utc().into(),
                 now.to_utc().into(),
                 deadline(plan.snapshot.group.batch_timeout_sec, now).map(Millis::to_utc).into(),
+                i64::try_from(unwritten_jobs)?.into(),
             ],
         )
         .await
@@ -100,8 +115,9 @@ pub async fn insert_fired(
     let (mut rows, mut bytes): (Vec<Vec<Value>>, usize) = (Vec::new(), 0);
     for FiredBatch { plan, firing, started_by } in batches {
         let values = &plan.values;
-        let snapshot = packed(tx, &plan.snapshot).await?;
-        bytes += snapshot.len();
+        let snapshot = PackedSnapshot::new(&plan.snapshot)?;
+        fits(tx, &values.group, &snapshot).await?;
+        bytes += snapshot.text.len();
         ensure!(
             bytes <= TOGETHER_MAX_BYTES,
             "the definitions of these batches are too large for one statement"
@@ -113,7 +129,7 @@ pub async fn insert_fired(
             BatchStatus::Running.as_str().into(),
             values.business_date.map(|d| d.to_string()).into(),
             serde_json::to_string(&values.params)?.into(),
-            snapshot.into(),
+            snapshot.text.into(),
             started_by.as_str().into(),
             now.to_utc().into(),
             now.to_utc().into(),
@@ -213,23 +229,21 @@ pub(super) fn batch(row: &Row) -> Result<Batch> {
         revision: row.int("revision")?,
         is_paused: row.flag("is_paused")?,
         removing: row.opt_time("remove_time")?.map(Millis::from),
+        unwritten_jobs: u32::try_from(row.int("unwritten_jobs")?)?,
     })
 }
 
-async fn packed(tx: &mut Tx, snapshot: &Snapshot) -> Result<String> {
-    let text = compute(snapshot.jobs.len(), || packed::pack(snapshot))?;
-    let what = format!("the definition of group {}, which each batch keeps,", snapshot.group.code);
-    packed::fits(tx, &what, &text).await?;
-    Ok(text)
+async fn fits(tx: &mut Tx, group: &GroupCode, snapshot: &PackedSnapshot) -> Result<()> {
+    let what = format!("the definition of group {group}, which each batch keeps,");
+    packed::fits(tx, &what, &snapshot.text).await
 }
 
-/// The definition a batch runs.
+/// The definition a batch runs. Its queue rows are beside it: a batch that is still being opened is refused
+/// (`StillOpening`).
 pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
-    let row = tx
-        .fetch_optional("SELECT snapshot FROM job_batch WHERE batch_id = ?", &[id.0.into()])
-        .await?
-        .with_context(|| is_gone(id))?;
-    unpacked(id, &row)
+    let (batch, snapshot) = get_with_snapshot(tx, id).await?;
+    refuse_opening(tx, &batch).await?;
+    Ok(snapshot)
 }
 
 fn unpacked(id: BatchId, row: &Row) -> Result<Snapshot> {
@@ -287,11 +301,11 @@ pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     whole(batch(&row.with_context(|| is_gone(id))?)?)
 }
 
-/// A batch with the definition that it runs, without a lock. One that is being removed is refused.
+/// A batch with the definition that it runs, without a lock.
 pub async fn get_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snapshot)> {
     let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
-    Ok((whole(batch(&row)?)?, unpacked(id, &row)?))
+    Ok((batch(&row)?, unpacked(id, &row)?))
 }
 
 fn is_gone(id: BatchId) -> String {
@@ -401,10 +415,11 @@ pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
 
 /// Replaces the definition a batch goes on with.
 pub async fn replace_snapshot(tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<()> {
-    let snapshot = packed(tx, snapshot).await?;
+    let packed = PackedSnapshot::new(snapshot)?;
+    fits(tx, &snapshot.group.code, &packed).await?;
     tx.execute(
         "UPDATE job_batch SET snapshot = ? WHERE batch_id = ?",
-        &[snapshot.into(), id.0.into()],
+        &[packed.text.into(), id.0.into()],
     )
     .await
     .context("replace the definition of a batch")?;

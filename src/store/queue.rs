@@ -46,7 +46,12 @@ pub async fn generate(
     for entries in entries.chunks(AT_ONCE as usize) {
         generate_many(tx, &[NewEntries { batch, batch_no, entries }], now).await?;
     }
-    tx.look_over("job_queue", entries.len()).await.context("look over job_queue")
+    look_over(tx, entries.len()).await
+}
+
+/// Has the server count the rows, after so many were written.
+pub async fn look_over(tx: &mut Tx, rows: usize) -> Result<()> {
+    tx.look_over("job_queue", rows).await.context("look over job_queue")
 }
 
 /// The rows of one batch about to be written.

@@ -73,6 +73,8 @@ pub struct Brief {
     pub will_be_late: bool,
     /// Since when its rows are being removed, because it is old.
     pub removing: Option<String>,
+    /// How many of its jobs have no queue row yet; not 0 while a batch of many jobs is being opened.
+    pub unwritten_jobs: u32,
 }
 
 impl Brief {
@@ -100,6 +102,7 @@ impl Brief {
             expected_end: words(expected),
             will_be_late: due.zip(expected).is_some_and(|(due, end)| end > due),
             removing: words(batch.removing),
+            unwritten_jobs: batch.unwritten_jobs,
         }
     }
 }

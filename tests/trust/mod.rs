@@ -33,6 +33,7 @@ mod p15;
 mod p16;
 mod p17;
 mod p18;
+mod p19_large_batches;
 mod proxy;
 mod proxy_tests;
 mod records;

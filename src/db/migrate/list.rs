@@ -182,4 +182,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0020_output_values.sql"),
         ],
     ),
+    (
+        21,
+        "opening in steps",
+        [
+            include_str!("../../../migrations/sqlite/0021_opening_in_steps.sql"),
+            include_str!("../../../migrations/mysql/0021_opening_in_steps.sql"),
+            include_str!("../../../migrations/postgres/0021_opening_in_steps.sql"),
+        ],
+    ),
 ];

@@ -10,6 +10,7 @@ use crate::domain::id::{BatchId, BatchNo};
 use crate::domain::open_check::plan_opening;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
+use crate::engine::create_batch::PackedPlan;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::open_batch::Refused;
 use crate::store::backfill::Standing;
@@ -247,7 +248,7 @@ impl QueueDispatcher {
             Ok(mut one) => one.pop().context("one group gives one batch")?,
             Err(error) => return refused(error.into()),
         };
-        let id = self.write_plan(tx, &plan, &backfill.by, now).await?;
+        let id = self.write_plan(tx, &PackedPlan::new(plan)?, &backfill.by, now).await?;
         backfill::adopt(tx, id, backfill.id).await?;
         Ok(Turn::Open(id))
     }

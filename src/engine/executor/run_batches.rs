@@ -5,7 +5,7 @@ use crate::domain::batch::{AskedOrder, BatchError};
 use crate::domain::open_check::plan_opening;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::{RunResult, XxlRun, moment};
-use crate::engine::create_batch::open_in;
+use crate::engine::create_batch::{PackedPlan, open_in};
 use crate::engine::open_batch::Refused;
 use crate::store::{self, job, xxl_run};
 use anyhow::{Context as _, Result};
@@ -38,7 +38,7 @@ impl Executor {
         drop(tx);
         let at = moment(run.log_date_time, run.create_time);
         let order = AskedOrder::parse_asked(&run.params)?.at(&defs, at)?;
-        let plans = plan_opening(&defs, &order, at)?;
+        let plans = PackedPlan::all(plan_opening(&defs, &order, at)?)?;
         let mut tx = self.db.begin().await?;
         if !xxl_run::hold_unopened(&mut tx, run.run_id, now).await? {
             tx.rollback().await?;
@@ -49,7 +49,7 @@ impl Executor {
         let deadline = run.timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000));
         xxl_run::set_batches(&mut tx, run.run_id, (&opened, deadline), now).await?;
         tx.commit().await.context("open the batches of a run")?;
-        for warning in plans.iter().flat_map(|plan| &plan.warnings) {
+        for warning in plans.iter().flat_map(|packed| &packed.plan.warnings) {
             tracing::warn!(log_id = run.log_id.0, "{warning}");
         }
         Ok(())

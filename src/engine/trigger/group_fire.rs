@@ -155,8 +155,8 @@ fn members<'a>(
             && firing.parent_batch_id.is_none();
         let Some(Ok(mut plans)) = is_plain.then(|| plans(firing, trigger)) else { continue };
         let (Some(plan), true) = (plans.pop(), plans.is_empty()) else { continue };
-        // Free text is put on record, by itself.
-        if plan.is_free_text() {
+        // Free text is put on record, by itself; of many jobs some rows are left to the owner.
+        if plan.is_free_text() || plan.snapshot.jobs.len() > batch::ROWS_PER_STEP {
             continue;
         }
         let member = Member { firing, trigger, plan };

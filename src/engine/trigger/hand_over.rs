@@ -12,7 +12,7 @@ use crate::domain::open_check::plan_opening;
 use crate::domain::overlap::{self, Ahead, Turn};
 use crate::domain::time::{Millis, day_in};
 use crate::domain::trigger::{At, Given, OrderError, Trigger};
-use crate::engine::create_batch::open_in;
+use crate::engine::create_batch::{PackedPlan, open_in};
 use crate::engine::open_batch::Refused;
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::missed_firing_notices;
@@ -43,7 +43,7 @@ impl Try<'_> {
     /// `refusal` knows.
     pub(super) async fn run(&self) -> Result<Handed> {
         let (plans, seen) = self.plans().await?;
-        let no = plans.first().map(|plan| plan.values.batch_no.to_string());
+        let no = plans.first().map(|packed| packed.plan.values.batch_no.to_string());
         let mut tx = self.firer.db.begin().await?;
         // First, because it locks the row: whoever else has this firing waits here.
         let done = self.settled(FiringStatus::Fired, no.as_deref(), None);
@@ -52,7 +52,7 @@ impl Try<'_> {
             return Ok(Handed::Elsewhere);
         }
         failpoint!("fire.cas");
-        let groups: Vec<GroupCode> = plans.iter().map(|plan| plan.values.group.clone()).collect();
+        let groups: Vec<GroupCode> = plans.iter().map(|packed| packed.plan.values.group.clone()).collect();
         let running = fired::running_of(&mut tx, &groups).await?;
         // Whoever applies a definition holds these groups; it may have been waited for.
         if epoch::read(&mut tx, Epoch::Definition).await? != seen {
@@ -71,7 +71,7 @@ impl Try<'_> {
     }
 
     /// The batches of its order, by the definition as it was when so many changes had been counted.
-    async fn plans(&self) -> Result<(Vec<BatchPlan>, i64)> {
+    async fn plans(&self) -> Result<(Vec<PackedPlan>, i64)> {
         let (seen, defs) = self.firer.definition().await?;
         let parent = match self.firing.parent_batch_id {
             Some(id) => {
@@ -80,10 +80,11 @@ impl Try<'_> {
             }
             None => None,
         };
-        Ok((plans_of(&defs, self.trigger, self.firing, parent.as_ref())?, seen))
+        let plans = plans_of(&defs, self.trigger, self.firing, parent.as_ref())?;
+        Ok((PackedPlan::all(plans)?, seen))
     }
 
-    async fn open(&self, mut tx: Tx, plans: &[BatchPlan]) -> Result<Handed> {
+    async fn open(&self, mut tx: Tx, plans: &[PackedPlan]) -> Result<Handed> {
         let by = format!("schedule {}", self.trigger.def.code);
         // Not when the try began: the batch it waited for may have ended since, and would seem to end after
         // this one began.
@@ -102,7 +103,7 @@ impl Try<'_> {
                 "batch {no} of group {group} exists already ({status}) and is left as it is"
             );
         }
-        for warning in plans.iter().flat_map(|plan| &plan.warnings) {
+        for warning in plans.iter().flat_map(|packed| &packed.plan.warnings) {
             tracing::warn!(schedule = self.trigger.def.code.as_str(), "{warning}");
         }
         Ok(Handed::As(FiringStatus::Fired))

@@ -15,6 +15,7 @@ mod ledger;
 mod limits;
 mod lists;
 mod log_lines;
+mod opening;
 mod operators;
 mod recovery;
 mod restored;

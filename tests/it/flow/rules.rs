@@ -306,7 +306,7 @@ jobs:
     let all =
         procession::domain::batch::BatchOrder::parse(r#"{"batchNo":"202407","type":"monthly"}"#);
     let all = all.expect("order");
-    let made = process.open_each(&defs, &all, "test").await.expect("open one");
+    let made = process.open_each(&defs, &all, "test", &mut |_| ()).await.expect("open one");
     let existing: Vec<&str> = made.existing.iter().map(|b| b.values.group.as_str()).collect();
     assert_eq!((made.opened.len(), existing), (1, vec!["two"]));
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 2);

@@ -4,7 +4,7 @@ use super::assert_stale;
 use super::{
     Place, T0, all_of, chain, group, group_code, job, later, me, no, on_migrated, opened, order,
 };
-use super::{other, running, write_batch};
+use super::{insert_batch, other, running, write_batch};
 use crate::util::query;
 use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
@@ -20,7 +20,7 @@ async fn get(place: &Place, id: BatchId) -> Batch {
 }
 
 async fn insert(tx: &mut Tx, plan: &BatchPlan) -> anyhow::Result<BatchId> {
-    batch::insert(tx, plan, Some(&me()), "tester", T0).await
+    insert_batch(tx, plan, "tester").await
 }
 
 fn full_plan() -> BatchPlan {
@@ -39,7 +39,7 @@ fn full_plan() -> BatchPlan {
 pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
     let plan = full_plan();
     let mut tx = place.db.begin().await.expect("begin");
-    let id = batch::insert(&mut tx, &plan, Some(&me()), "O'Neil 李", T0).await.expect("insert");
+    let id = insert_batch(&mut tx, &plan, "O'Neil 李").await.expect("insert");
     tx.commit().await.expect("commit");
     let expected = Batch {
         batch_id: id,
@@ -55,6 +55,7 @@ pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
         revision: 0,
         is_paused: false,
         removing: None,
+        unwritten_jobs: 0,
     };
     assert_eq!(get(&place, id).await, expected);
     let mut tx = place.db.read().await.expect("read");
@@ -221,6 +222,7 @@ pub(super) async fn an_ended_batch_that_is_revised_is_open_and_nobodys(place: Pl
         revision,
         is_paused: false,
         removing: None,
+        unwritten_jobs: 0,
         reason: None,
         end_time: None,
         owner: None,

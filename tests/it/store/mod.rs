@@ -25,13 +25,14 @@ mod version;
 use crate::util::{Scratch, with_migrated_scratch, with_scratch};
 use anyhow::Result;
 use procession::db::Settings;
-use procession::domain::batch::{BatchOrder, plan};
+use procession::domain::batch::{BatchOrder, BatchPlan, plan};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, NodeId};
 use procession::domain::job::{Definition, Group, JobDef, JobDependency};
 use procession::domain::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger_rule::When;
+use procession::store::batch::{NewBatch, PackedSnapshot};
 use procession::store::queue::NewEntry;
 use procession::store::{self, Db, Stale, Tx};
 use secrecy::SecretString;
@@ -332,10 +333,18 @@ fn order(batch_no: &str) -> BatchOrder {
     }
 }
 
+/// Writes the row of a batch of this process.
+async fn insert_batch(tx: &mut Tx, plan: &BatchPlan, by: &str) -> Result<BatchId> {
+    let snapshot = PackedSnapshot::new(&plan.snapshot)?;
+    let (owner, snapshot) = (me(), &snapshot);
+    let new = NewBatch { plan, snapshot, unwritten_jobs: 0, owner: Some(&owner), started_by: by };
+    store::batch::insert(tx, new, T0).await
+}
+
 /// Writes a batch of these definitions with its rows, as the dispatcher does.
 async fn write_batch(tx: &mut Tx, defs: &Definition, batch_no: &str) -> Result<BatchId> {
     let plan = plan(defs, &order(batch_no), T0)?.remove(0);
-    let id = store::batch::insert(tx, &plan, Some(&me()), "tester", T0).await?;
+    let id = insert_batch(tx, &plan, "tester").await?;
     let entries: Vec<NewEntry<'_>> = plan
         .snapshot
         .jobs

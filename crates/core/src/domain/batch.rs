@@ -56,6 +56,8 @@ pub struct Batch {
     pub is_paused: bool,
     /// Since when its rows are being removed: some may be gone.
     pub removing: Option<Millis>,
+    /// How many of its jobs have no queue row yet; 0 once it is open.
+    pub unwritten_jobs: u32,
 }
 
 #[cfg(test)]
@@ -81,6 +83,7 @@ impl Batch {
             revision: 0,
             is_paused: false,
             removing: None,
+            unwritten_jobs: 0,
         }
     }
 }
@@ -243,20 +246,21 @@ fn plan_group(
     fan_out::expand(&mut snapshot.parts(), layers)?;
     snapshot.calendars = kept;
     snapshot.dag()?;
-    let zone = zone_of(group)?;
-    let day = day_in(now, zone);
-    let not_before = snapshot
-        .jobs
-        .iter()
-        .map(|j| j.schedule_time.map(|t| at_wall_clock(day, t, zone)))
-        .collect();
     Ok(BatchPlan {
         values,
         warnings,
         batch_type: order.batch_type.clone().or_else(|| group.batch_type.clone()),
+        not_before: start_times(&snapshot, now)?,
         snapshot,
-        not_before,
     })
+}
+
+/// Before which moment each job of a batch that is opened at `now` may not start, parallel to its jobs.
+pub fn start_times(snapshot: &Snapshot, now: Millis) -> Result<Vec<Option<Millis>>, BatchError> {
+    let zone = zone_of(&snapshot.group)?;
+    let day = day_in(now, zone);
+    let of_job = |job: &JobDef| job.schedule_time.map(|time| at_wall_clock(day, time, zone));
+    Ok(snapshot.jobs.iter().map(of_job).collect())
 }
 
 /// The zone a group's times of day are read in.

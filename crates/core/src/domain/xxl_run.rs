@@ -278,6 +278,7 @@ mod tests {
             revision: 0,
             is_paused: false,
             removing: None,
+            unwritten_jobs: 0,
         };
         let failed = |(job, said): &(&str, &str)| {
             (
