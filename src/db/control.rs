@@ -84,6 +84,19 @@ impl Control {
         }
     }
 
+    /// Whether lock `lock_name` is held by session `id`; an error when another server answered.
+    pub async fn holds_lock(
+        &mut self,
+        id: &SessionId,
+        lock_name: &str,
+    ) -> Result<bool, SessionError> {
+        if !self.is_same_server(id)? {
+            return Ok(false);
+        }
+        let holder = self.session.lock_holder(lock_name).await?;
+        Ok(holder.is_some_and(|holder| holder.id.number == id.number))
+    }
+
     /// Whether the process list shows that session `id` is running a statement.
     pub async fn is_busy(&mut self, id: &SessionId) -> Result<bool, SessionError> {
         let (list, busy) = match self.session.dialect() {

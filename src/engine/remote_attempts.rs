@@ -92,7 +92,7 @@ impl Hosted {
     pub(super) fn come_home(&mut self, id: BatchId, is_known: impl Fn(QueueId) -> bool) {
         for (row, this) in self.tries.extract_if(|_, this| this.batch_id == id) {
             if !is_known(row) {
-                tell(&this.stop, StopReason::Fenced);
+                tell(&this.stop, StopReason::Disowned);
             }
         }
     }
@@ -185,7 +185,7 @@ impl QueueDispatcher {
                 try_no == attempt && by_us && (runs || may_be_ended)
             });
             if let Some(this) = self.hosted.tries.get(&row).filter(|_| !is_ours) {
-                tell(&this.stop, StopReason::Fenced);
+                tell(&this.stop, StopReason::Disowned);
             }
         }
         Ok(())

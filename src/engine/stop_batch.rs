@@ -197,7 +197,7 @@ impl Active {
     /// it may have started the same jobs.
     pub(super) fn stop_all(&self) {
         for stop in self.stops.values() {
-            tell(stop, StopReason::Fenced);
+            tell(stop, StopReason::Disowned);
         }
     }
 }

@@ -311,16 +311,14 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         job.claimed.made().await;
         tokio::time::sleep(limit).await;
     };
-    let reason = tokio::select! {
+    let fence = pass_fence_on(&job.stopper, around.life.clone());
+    tokio::select! {
         outcome = &mut body => return outcome,
-        () = time_is_up => StopReason::TimedOut,
-        () = fenced(around.life.clone()) => StopReason::Fenced,
-    };
-    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
-    tell(&job.stopper, reason);
-    if reason == StopReason::Fenced {
-        return body.await;
+        () = time_is_up => {}
+        () = fence => {}
     }
+    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
+    tell(&job.stopper, StopReason::TimedOut);
     let stopping =
         Report { queue_id: job.queue_id, attempt: job.attempt, by: None, what: What::Stopping };
     let _ = around.reports.send(stopping);
@@ -332,12 +330,34 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
     outcome
 }
 
-/// Tells a body to stop, unless it was told already: the first reason is what it ends as.
+/// Tells a task that the lease of this process has run out, and takes that back when it is renewed. Never returns.
+async fn pass_fence_on(
+    stopper: &watch::Sender<Option<StopReason>>,
+    mut life: watch::Receiver<Life>,
+) {
+    loop {
+        fenced(life.clone()).await;
+        tell(stopper, StopReason::Fenced);
+        if life.wait_for(|life| !life.is_fenced).await.is_err() {
+            return std::future::pending().await;
+        }
+        stopper.send_if_modified(|reason| {
+            let was_fenced = *reason == Some(StopReason::Fenced);
+            *reason = reason.filter(|_| !was_fenced);
+            was_fenced
+        });
+    }
+}
+
+/// Tells a body to stop, unless it was told already: the first reason is what it ends as. A lost lease may be outlived,
+/// so that any other reason comes in its place.
 pub(super) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason) {
     stopper.send_if_modified(|reason| {
-        let first = reason.is_none();
-        *reason = reason.or(Some(why));
-        first
+        let is_new = matches!(*reason, None | Some(StopReason::Fenced)) && *reason != Some(why);
+        if is_new {
+            *reason = Some(why);
+        }
+        is_new
     });
 }
 

@@ -65,7 +65,7 @@ async fn open_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
                 StopReason::TimedOut => format!("job {} ran out of time", task.job.code),
                 StopReason::Killed => format!("job {}, which opened it, was stopped", task.job.code),
                 // It is a batch of its own; the next try finds it where it is.
-                StopReason::HandedBack | StopReason::Fenced => {
+                StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                     let said = format!("{name} goes on; this process does not wait for it any more");
                     return Ok(Outcome::ended(End::Returned, said).before_it_began());
                 }

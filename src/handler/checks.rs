@@ -48,6 +48,8 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
         return success_rules::graded(outcome, &findings);
     }
     let params = params(task, &outcome.outputs);
+    // The job may have outlived the lease of this process, and its checks hold no lock.
+    ctx.lease_is_held().await;
     for check in &job.checks {
         let finding = match look(task, ctx, check, &params).await {
             Ok(finding) => finding,

@@ -26,6 +26,8 @@ use tokio::time::{sleep, timeout};
 const REPEAT: Duration = Duration::from_millis(200);
 /// How long the end of a job may wait for one look at what became of its session.
 const TELL_WITHIN: Duration = Duration::from_secs(2);
+/// How long the proof may take that a session holds its lock: the lease is over a moment later.
+const PROOF_WITHIN: Duration = Duration::from_millis(500);
 /// Between two looks in the process list.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -111,13 +113,14 @@ impl<'a> Ladder<'a> {
         let reason = tokio::select! {
             biased;
             done = &mut work => return Ended::Own(done),
-            reason = self.ctx.stopped() => reason,
+            reason = self.reason_to_stop() => reason,
         };
         self.say(match reason {
             StopReason::TimedOut => "its time is up: stopping it on the server",
             StopReason::Killed => "it is to stop: stopping it on the server",
             StopReason::HandedBack => "this process leaves: stopping it on the server",
             StopReason::Fenced => "this process lost its lease: stopping it on the server",
+            StopReason::Disowned => "its row is another process's by now: stopping it on the server",
         });
         self.brake.pull();
         tokio::select! {
@@ -125,6 +128,56 @@ impl<'a> Ladder<'a> {
             done = &mut work => self.judge(done, reason),
             gone = self.climb(self.grace(reason)) => Ended::LeftBehind(reason, gone),
         }
+    }
+
+    /// Returns when the task must stop. One whose server says that its session holds the lock of the job outlives the
+    /// lease of this process: nothing else can start the job, so that stopping it would only make an outage of our own
+    /// database one of the job. Asked again and again while the lease is lost: a procedure may free all locks of its
+    /// session.
+    async fn reason_to_stop(&self) -> StopReason {
+        loop {
+            let reason = self.ctx.stopped().await;
+            if reason != StopReason::Fenced || self.holds_lock().await != Some(true) {
+                return reason;
+            }
+            self.say(format!(
+                "this process cannot renew its lease; {} holds the lock of this job on its server, so that nothing else \
+                 starts it: it goes on",
+                self.name()
+            ));
+            if let Some(reason) = self.outlive_lease().await {
+                return reason;
+            }
+            self.say("this process has its lease again");
+        }
+    }
+
+    /// Waits while the lease is lost; the reason when the task must stop meanwhile.
+    async fn outlive_lease(&self) -> Option<StopReason> {
+        loop {
+            tokio::select! {
+                biased;
+                reason = self.ctx.stopped_for_good() => return Some(reason),
+                () = self.ctx.lease_is_held() => return None,
+                () = sleep(self.ctx.options.look_every) => {}
+            }
+            // What cannot be learnt now was so a moment ago; whether the session lives is looked at beside this.
+            if self.holds_lock().await == Some(false) {
+                return Some(StopReason::Fenced);
+            }
+        }
+    }
+
+    /// Whether the server says that the task's session holds the job's lock; `None` when that cannot be learnt in time.
+    async fn holds_lock(&self) -> Option<bool> {
+        let id = self.id.as_ref()?;
+        let look = async {
+            let mut control = Control::open(self.target).await.ok()??;
+            let holds = control.holds_lock(id, self.lock_name).await.ok();
+            control.close().await;
+            holds
+        };
+        timeout(PROOF_WITHIN, look).await.ok().flatten()
     }
 
     async fn watched(
@@ -149,7 +202,7 @@ impl<'a> Ladder<'a> {
             StopReason::TimedOut | StopReason::Killed | StopReason::HandedBack => {
                 self.ctx.options.kill_grace
             }
-            StopReason::Fenced => Duration::ZERO,
+            StopReason::Fenced | StopReason::Disowned => Duration::ZERO,
         }
     }
 

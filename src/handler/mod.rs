@@ -185,8 +185,11 @@ pub enum StopReason {
     /// This process leaves and hands it back.
     HandedBack,
     /// This process could not renew its lease, so another may take the row over any moment: nothing
-    /// here may outlive that moment, so there is no grace.
+    /// here may outlive that moment, so there is no grace. What holds a lock on its server that keeps a second start
+    /// away may go on. Taken back when the lease is renewed.
     Fenced,
+    /// The row or its batch is another's by now: stopped at once, whatever it holds.
+    Disowned,
 }
 
 /// Asks whether the row still belongs to this try.
@@ -315,6 +318,28 @@ impl Context {
                 return std::future::pending().await;
             }
         }
+    }
+}
+
+impl Context {
+    /// Returns when a task must stop that outlives the lease of its process, with the reason.
+    pub(crate) async fn stopped_for_good(&self) -> StopReason {
+        let is_final = |reason: &Option<StopReason>| !matches!(reason, None | Some(StopReason::Fenced));
+        let mut stop = self.stop.clone();
+        let found = stop.wait_for(is_final).await.map(|reason| *reason);
+        match found {
+            Ok(Some(reason)) => reason,
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits while this process has no lease: what has not begun yet begins when it has one, or is stopped for another
+    /// reason.
+    pub(crate) async fn lease_is_held(&self) {
+        let is_held = |reason: &Option<StopReason>| *reason != Some(StopReason::Fenced);
+        let mut stop = self.stop.clone();
+        // Without a sender nothing stops it any more.
+        let _no_sender = stop.wait_for(is_held).await.is_err();
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn end(task: &Task, ctx: &Context) -> Outcome {
 async fn leaves(ctx: &Context) {
     let mut stop = ctx.stop.clone();
     let is_leaving = |reason: &Option<StopReason>| {
-        matches!(reason, Some(StopReason::HandedBack | StopReason::Fenced))
+        matches!(reason, Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned))
     };
     if stop.wait_for(is_leaving).await.is_err() {
         std::future::pending::<()>().await;

@@ -249,6 +249,7 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
         StopReason::Killed => "stopped on the server, as was asked",
         StopReason::HandedBack => "stopped on the server, to be handed back",
         StopReason::Fenced => "stopped on the server, because this process lost its lease",
+        StopReason::Disowned => "stopped on the server, because its row is another process's by now",
     };
     Outcome::ended(end_of(reason), said)
 }
@@ -258,7 +259,7 @@ pub(crate) fn end_of(reason: StopReason) -> End {
     match reason {
         StopReason::TimedOut => End::TimedOut,
         StopReason::Killed => End::Killed,
-        StopReason::HandedBack | StopReason::Fenced => End::Returned,
+        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => End::Returned,
     }
 }
 

@@ -120,6 +120,9 @@ fn said_of(reason: StopReason) -> &'static str {
         StopReason::Fenced => {
             "stopped with all that it started, because this process lost its lease"
         }
+        StopReason::Disowned => {
+            "stopped with all that it started, because its row is another process's by now"
+        }
     }
 }
 

@@ -169,7 +169,7 @@ impl Kept {
         };
         ctx.log.line(Stream::System, script_exit::stopping(reason));
         let start = Stopwatch::start();
-        if reason != StopReason::Fenced {
+        if !matches!(reason, StopReason::Fenced | StopReason::Disowned) {
             self.family.signal(Signal::SIGTERM);
             if timeout(ctx.options.kill_grace, self.end(ctx)).await.is_err() {
                 ctx.log.line(Stream::System, script_exit::FORCED);

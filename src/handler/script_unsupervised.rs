@@ -84,7 +84,7 @@ impl Alone {
             reason = ctx.stopped() => reason,
         };
         ctx.log.line(Stream::System, script_exit::stopping(reason));
-        if reason != StopReason::Fenced {
+        if !matches!(reason, StopReason::Fenced | StopReason::Disowned) {
             family.signal(Signal::SIGTERM);
             if let Ok(status) = timeout(ctx.options.kill_grace, self.child.wait()).await {
                 return (status, Some(reason));
