@@ -179,7 +179,9 @@ impl Executors for OfTry {
                 StopReason::TimedOut => StopWhy::TimedOut,
                 StopReason::Killed => StopWhy::Killed,
                 // The next start finds its run where it is.
-                StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => return self.left(id),
+                StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
+                    return self.left(id);
+                }
             };
             self.admin.hear(Inbound::Stop(id, why));
             answered.await.unwrap_or_else(|_| self.left(id))

@@ -265,7 +265,9 @@ pub(super) fn stopped_before(outcome: Outcome, stop: Option<StopReason>) -> Outc
     let end = match (stop, is_gone) {
         (Some(StopReason::TimedOut), true) => End::TimedOut,
         (Some(StopReason::Killed), true) => End::Killed,
-        (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => End::Returned,
+        (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => {
+            End::Returned
+        }
         (Some(_), false) | (None, _) => return outcome,
     };
     Outcome::ended(end, "stopped before it began").before_it_began()

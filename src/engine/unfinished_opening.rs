@@ -36,7 +36,8 @@ impl UnfinishedOpening {
 
     /// How many of its jobs have their rows, and how many it has.
     pub(super) fn progress(&self) -> OpeningProgress {
-        let (batch_no, group) = (self.batch.values.batch_no.clone(), self.snapshot.group.code.clone());
+        let (batch_no, group) =
+            (self.batch.values.batch_no.clone(), self.snapshot.group.code.clone());
         let total = self.snapshot.jobs.len();
         OpeningProgress { batch_no, group, written: self.written(), total }
     }

@@ -120,7 +120,9 @@ impl<'a> Ladder<'a> {
             StopReason::Killed => "it is to stop: stopping it on the server",
             StopReason::HandedBack => "this process leaves: stopping it on the server",
             StopReason::Fenced => "this process lost its lease: stopping it on the server",
-            StopReason::Disowned => "its row is another process's by now: stopping it on the server",
+            StopReason::Disowned => {
+                "its row is another process's by now: stopping it on the server"
+            }
         });
         self.brake.pull();
         tokio::select! {

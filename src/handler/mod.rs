@@ -324,7 +324,8 @@ impl Context {
 impl Context {
     /// Returns when a task must stop that outlives the lease of its process, with the reason.
     pub(crate) async fn stopped_for_good(&self) -> StopReason {
-        let is_final = |reason: &Option<StopReason>| !matches!(reason, None | Some(StopReason::Fenced));
+        let is_final =
+            |reason: &Option<StopReason>| !matches!(reason, None | Some(StopReason::Fenced));
         let mut stop = self.stop.clone();
         let found = stop.wait_for(is_final).await.map(|reason| *reason);
         match found {

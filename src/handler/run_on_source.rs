@@ -249,7 +249,9 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
         StopReason::Killed => "stopped on the server, as was asked",
         StopReason::HandedBack => "stopped on the server, to be handed back",
         StopReason::Fenced => "stopped on the server, because this process lost its lease",
-        StopReason::Disowned => "stopped on the server, because its row is another process's by now",
+        StopReason::Disowned => {
+            "stopped on the server, because its row is another process's by now"
+        }
     };
     Outcome::ended(end_of(reason), said)
 }

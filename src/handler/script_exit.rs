@@ -22,7 +22,9 @@ pub(crate) fn stopping(reason: StopReason) -> &'static str {
         StopReason::Killed => "it is to stop: TERM sent to its process group",
         StopReason::HandedBack => "this process leaves: TERM sent to its process group",
         StopReason::Fenced => "this process lost its lease: KILL sent to all that it started",
-        StopReason::Disowned => "its row is another process's by now: KILL sent to all that it started",
+        StopReason::Disowned => {
+            "its row is another process's by now: KILL sent to all that it started"
+        }
     }
 }
 

@@ -6,9 +6,7 @@ mod opening;
 
 pub use batch_lock::{held, hold, hold_all, revise};
 pub use batch_query::{Asked, counts_of, page};
-pub use opening::{
-    PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening,
-};
+pub use opening::{PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening};
 
 use crate::db::{Row, Value};
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};

@@ -34,6 +34,7 @@ mod p16;
 mod p17;
 mod p18;
 mod p19_large_batches;
+mod p20_metadata_outage;
 mod proxy;
 mod proxy_tests;
 mod records;

@@ -52,7 +52,8 @@ impl Try<'_> {
             return Ok(Handed::Elsewhere);
         }
         failpoint!("fire.cas");
-        let groups: Vec<GroupCode> = plans.iter().map(|packed| packed.plan.values.group.clone()).collect();
+        let groups: Vec<GroupCode> =
+            plans.iter().map(|packed| packed.plan.values.group.clone()).collect();
         let running = fired::running_of(&mut tx, &groups).await?;
         // Whoever applies a definition holds these groups; it may have been waited for.
         if epoch::read(&mut tx, Epoch::Definition).await? != seen {

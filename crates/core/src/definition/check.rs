@@ -10,7 +10,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, output_of};
 use crate::domain::params::{Reference, references};
 use crate::domain::trigger_rule::When;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.
 const HINTS: usize = 50;
@@ -225,16 +225,16 @@ fn outputs_in_group(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
     several_parents(jobs, parents, report);
     let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
-    for job in jobs.iter().filter(|j| !j.asks.uses.is_empty()) {
+    let ordered = OrderedUses::new(jobs, parents);
+    for job in jobs {
         let code = &job.def.code;
-        let above = above(code, parents);
         for At { at, value: (param, used) } in &job.asks.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
                 let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));
                 let what = format!("{head}, which is not defined");
                 report.fault(at, what, format!("{hint}define it or change the value"));
-            } else if !above.contains(used) {
+            } else if !ordered.contains(used, code) {
                 let what = format!("{head}, which does not run before it");
                 report.fault(at, what, format!("add {used} to its depends_on"));
             } else if let Some(giver) = by_code.get(used) {
@@ -243,8 +243,75 @@ fn outputs_in_group(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report
         }
     }
     for job in jobs.iter().filter(|j| j.condition.is_some()) {
-        condition(job, &codes, &above(&job.def.code, parents), report);
+        condition(job, &codes, parents, report);
     }
+}
+
+/// Which uses of an output have the job that hands it out before the job that uses it.
+///
+/// Asked for each job that hands something out, and no further than to the jobs that use it: the jobs above each job
+/// that uses something were 26 times as much work for 8,000 jobs as for 1,000.
+struct OrderedUses<'a>(HashSet<(&'a JobCode, &'a JobCode)>);
+
+impl<'a> OrderedUses<'a> {
+    fn new(jobs: &[&'a Made], parents: &ParentsOf<'a>) -> Self {
+        let mut ordered = HashSet::new();
+        let mut users: HashMap<&JobCode, HashSet<&JobCode>> = HashMap::new();
+        for job in jobs {
+            let code = &job.def.code;
+            let own = parents.get(code).map(Vec::as_slice).unwrap_or_default();
+            for At { value: (_, used), .. } in &job.asks.uses {
+                if own.contains(&used) {
+                    ordered.insert((used, code));
+                } else {
+                    users.entry(used).or_default().insert(code);
+                }
+            }
+        }
+        if !users.is_empty() {
+            let children = children_of(parents);
+            for (giver, users) in users {
+                let found = found_along(giver, &children, users);
+                ordered.extend(found.into_iter().map(|user| (giver, user)));
+            }
+        }
+        Self(ordered)
+    }
+
+    fn contains(&self, giver: &'a JobCode, user: &'a JobCode) -> bool {
+        self.0.contains(&(giver, user))
+    }
+}
+
+fn children_of<'a>(parents: &ParentsOf<'a>) -> ParentsOf<'a> {
+    let mut children: ParentsOf<'_> = HashMap::new();
+    for (code, parents) in parents {
+        for parent in parents {
+            children.entry(parent).or_default().push(code);
+        }
+    }
+    children
+}
+
+/// Which of `wanted` are found along `next` from a job, nearest first; no further than to the last of them.
+fn found_along<'a>(
+    from: &'a JobCode,
+    next: &ParentsOf<'a>,
+    mut wanted: HashSet<&'a JobCode>,
+) -> Vec<&'a JobCode> {
+    let (mut found, mut seen) = (Vec::new(), HashSet::from([from]));
+    let mut open = VecDeque::from([from]);
+    while !wanted.is_empty()
+        && let Some(at) = open.pop_front()
+    {
+        for code in next.get(at).into_iter().flatten() {
+            if seen.insert(*code) {
+                found.extend(wanted.take(code));
+                open.push_back(code);
+            }
+        }
+    }
+    found
 }
 
 /// Reports an output that the job it is asked of can never have: its type hands out others, or it is a
@@ -291,20 +358,24 @@ fn undeclared(job: &Made, param: &str, giver: &JobDef, at: &Place, report: &mut 
 }
 
 /// Every name of a job's own condition is an output of a job above it.
-fn condition(
-    job: &Made,
-    codes: &HashSet<&JobCode>,
-    above: &HashSet<&JobCode>,
+fn condition<'a>(
+    job: &'a Made,
+    codes: &HashSet<&'a JobCode>,
+    parents: &ParentsOf<'a>,
     report: &mut Report,
 ) {
     let (Some(at), Some(expr)) = (&job.condition, &job.def.condition) else { return };
     let head = format!("job {}: if", job.def.code);
-    let is = |all: &HashSet<&JobCode>, code: &str| all.iter().any(|c| c.as_str() == code);
+    let known = |code: &str| JobCode::parse(code).ok().and_then(|code| codes.get(&code).copied());
+    let is_above = |code: &str| {
+        let wanted = |code| !found_along(&job.def.code, parents, HashSet::from([code])).is_empty();
+        known(code).is_some_and(wanted)
+    };
     for name in expr.names() {
-        if output_of(name, &|code| is(above, code)).is_some() {
+        if output_of(name, &is_above).is_some() {
             continue;
         }
-        let (what, cure) = match output_of(name, &|code| is(codes, code)) {
+        let (what, cure) = match output_of(name, &|code| known(code).is_some()) {
             Some((code, _)) => (
                 format!("{head} asks for {name}, and {code} does not run before it"),
                 format!("add {code} to its depends_on"),
@@ -342,18 +413,3 @@ fn several_parents(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report)
     }
 }
 
-fn above<'a>(
-    code: &'a JobCode,
-    parents: &HashMap<&'a JobCode, Vec<&'a JobCode>>,
-) -> HashSet<&'a JobCode> {
-    let mut found = HashSet::new();
-    let mut open = vec![code];
-    while let Some(at) = open.pop() {
-        for parent in parents.get(at).into_iter().flatten() {
-            if found.insert(*parent) {
-                open.push(parent);
-            }
-        }
-    }
-    found
-}

@@ -1,0 +1,101 @@
+//! P-20, an outage of Procession's own database that is longer than the lease, while jobs run on servers that are well.
+//! A statement or procedure whose session holds the job's lock runs on, ends once and is settled when the database is
+//! back. A script holds no such lock and is ended.
+
+use crate::trust::judge::Class;
+use crate::trust::nodes::{Life, Worker};
+use crate::trust::oracle::{Job, Keys};
+use crate::trust::proxy::{Orders, Proxy};
+use crate::trust::scene::{Plot, Scene, prepare, until_mid};
+use crate::trust::targets::with_database;
+use futures_util::FutureExt;
+use procession::domain::source::DialectName;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+use tokio::time::sleep;
+
+const SETTINGS: &str = "
+[engine]
+lease_sec = 3
+[stop]
+grace_sec = 1
+confirm_sec = 10
+[script.interpreters]
+sh = \"/bin/sh\"
+";
+
+/// Longer than the lease and its fence.
+const OUTAGE: Duration = Duration::from_secs(8);
+/// Most tasks end after it; one ends within it, without a lease and without a database that could be told.
+const LONG_MS: u64 = 14_000;
+const SHORT_MS: u64 = 6_000;
+
+const MID: [(&str, Class, u64); 4] = [
+    ("PROC_NONE", Class::Once, LONG_MS),
+    ("PROC_AGAIN", Class::Repeat, LONG_MS),
+    ("PROC_LEDGER", Class::Ledger, LONG_MS),
+    ("PROC_SHORT", Class::Once, SHORT_MS),
+];
+
+fn plot(dialect: DialectName, target: &str, scene: &Scene) -> Plot {
+    let mut plot = Plot::default();
+    plot.source("target", target);
+    for (code, class, takes_ms) in MID {
+        plot.mid(code, class, "target", takes_ms);
+    }
+    let fx_file = scene.fx_file.as_path();
+    let (code, class, keys) = ("SCRIPT", Class::Script, Keys::Given);
+    let job = Job { code, class, dialect, body: 1, takes_ms: LONG_MS, parents: &[], fx_file, keys };
+    plot.job(code, class, &[], &job.yaml());
+    plot
+}
+
+async fn outage(home: String, dialect: DialectName, target: String) {
+    let mut scene = Scene::on(&home, SETTINGS);
+    prepare(dialect, &target).await;
+    let plot = plot(dialect, &target, &scene);
+    scene.stage(plot);
+    let (proxy, through) = Proxy::of_url(&home).await;
+    let life = move |_| Some(Life::of(&["serve"]).with("PROCESSION_DB", &through));
+    let mut worker = Worker::start(&scene.house, "worker", Box::new(life));
+    scene.open("202407");
+    for (code, _, _) in MID {
+        until_mid(dialect, &target, "202407", code).await;
+    }
+    let running = "SELECT COUNT(*) FROM job_queue WHERE status = 'RUNNING'";
+    scene.until(running, "5", || worker.said()).await;
+    proxy.order(Orders::black_hole());
+    sleep(OUTAGE).await;
+    proxy.heal();
+    let end = scene.until_ended("202407", || worker.said()).await;
+    assert_eq!(end, "FAILED", "the script is in doubt: {}\n{}", scene.rows().await, worker.said());
+    assert!(worker.all_said().contains("could not be renewed in time"), "{}", worker.all_said());
+    for (code, _, _) in MID {
+        let of = async |column: &str| scene.of("202407", code, column).await;
+        let found = (of("status").await, of("attempt").await);
+        let log = scene.log("202407", code);
+        assert_eq!(found, ("SUCCESS".to_owned(), "1".to_owned()), "{code}: {log}");
+        assert!(log.contains("holds the lock of this job"), "{code}: {log}");
+    }
+    assert_eq!(scene.of("202407", "SCRIPT", "status").await, "UNKNOWN");
+    assert_eq!(worker.leave(Duration::from_secs(60)).await, Some(0), "{}", worker.said());
+    scene.judge(&[&target], || worker.all_said()).await;
+}
+
+/// The jobs run on another kind of server than the one that is away.
+async fn on(home: DialectName, target: DialectName) {
+    with_database(target, |target_url| async move {
+        with_database(home, |url| async move { outage(url, target, target_url).await }).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_its_server_locks_runs_on() {
+    let both =
+        [(DialectName::Mysql, DialectName::Postgres), (DialectName::Postgres, DialectName::Mysql)]
+            .map(|(home, target)| AssertUnwindSafe(on(home, target)).catch_unwind());
+    for ended in futures_util::future::join_all(both).await {
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+}
