@@ -1,5 +1,6 @@
 //! What a batch sees of other batches: their states, and the states and outputs of their jobs.
 
+use crate::db::{Row, Value};
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{Wanted, latest_up_to};
 use crate::domain::external::{ExternalDependency, Seen};
@@ -9,6 +10,7 @@ use crate::domain::queue::QueueStatus;
 use crate::domain::trigger_rule::When;
 use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
+use std::collections::HashMap;
 
 /// The batches a dependency asks for, each as it stands. `me` is the batch that asks: it is not its
 /// own predecessor.
@@ -23,11 +25,14 @@ pub async fn seen(
         Wanted::LatestUpTo(base) => newest(tx, &external.group, base, me).await?,
     };
     let mut found = Vec::new();
-    for batch_no in numbers {
-        found.push(one(tx, external, batch_no).await?);
+    for numbers in numbers.chunks(AT_ONCE) {
+        found.extend(at_once(tx, external, numbers).await?);
     }
     Ok(found)
 }
+
+/// Numbers that one statement names: a dependency on all days of a month is one question, not 31 each second.
+const AT_ONCE: usize = 500;
 
 async fn newest(
     tx: &mut Tx,
@@ -49,47 +54,73 @@ async fn newest(
     Ok(latest_up_to(base, &numbers).cloned().into_iter().collect())
 }
 
-async fn one(tx: &mut Tx, external: &ExternalDependency, batch_no: BatchNo) -> Result<Seen> {
-    let key = [batch_no.as_str().into(), external.group.as_str().into()];
-    let there = tx
-        .fetch_optional(
-            "SELECT batch_id, status FROM job_batch WHERE batch_no = ? AND group_code = ?",
-            &key,
-        )
+async fn at_once(
+    tx: &mut Tx,
+    external: &ExternalDependency,
+    numbers: &[BatchNo],
+) -> Result<Vec<Seen>> {
+    let places = vec!["?"; numbers.len()].join(", ");
+    let mut values: Vec<Value> = Vec::new();
+    let sql = match &external.depends_on {
+        None => format!(
+            "SELECT batch_no, status FROM job_batch WHERE group_code = ? AND batch_no IN ({places})"
+        ),
+        Some(job) => {
+            values.push(job.as_str().into());
+            format!(
+                "SELECT b.batch_no AS batch_no, q.status AS status, q.skip_kind AS skip_kind, q.outputs AS outputs \
+                 FROM job_batch b JOIN job_queue q ON q.batch_id = b.batch_id AND q.job_code = ? \
+                 WHERE b.group_code = ? AND b.batch_no IN ({places})"
+            )
+        }
+    };
+    values.push(external.group.as_str().into());
+    values.extend(numbers.iter().map(|number| Value::from(number.as_str())));
+    let rows = tx
+        .fetch_all(&sql, &values)
         .await
-        .with_context(|| format!("look at batch {batch_no} of group {}", external.group))?;
-    let Some(row) = there else { return Ok(Seen { batch_no, status: None, holds: false }) };
-    let Some(job) = &external.depends_on else {
-        let word = row.text("status")?;
+        .with_context(|| format!("look at batches of group {}", external.group))?;
+    let mut found = HashMap::new();
+    for row in &rows {
+        let number = row.text("batch_no")?;
+        let seen = stored(tx, external, row)
+            .await
+            .with_context(|| format!("look at batch {number} of group {}", external.group))?;
+        found.insert(number, seen);
+    }
+    let seen = |batch_no: &BatchNo| {
+        let known = found.remove(batch_no.as_str());
+        let (status, holds) = known.map_or((None, false), |(status, holds)| (Some(status), holds));
+        Seen { batch_no: batch_no.clone(), status, holds }
+    };
+    Ok(numbers.iter().map(seen).collect())
+}
+
+/// The state that a row says, of a batch or of its job, and whether the dependency's condition on outputs holds.
+async fn stored(
+    tx: &mut Tx,
+    external: &ExternalDependency,
+    row: &Row,
+) -> Result<(QueueStatus, bool)> {
+    let word = row.text("status")?;
+    if external.depends_on.is_none() {
         let status = BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
-        return Ok(Seen { batch_no, status: Some(status.as_job()), holds: false });
-    };
-    let row = tx
-        .fetch_optional(
-            "SELECT status, skip_kind, outputs FROM job_queue WHERE batch_id = ? AND job_code = ?",
-            &[row.int("batch_id")?.into(), job.as_str().into()],
-        )
-        .await
-        .with_context(|| format!("look at job {job} of batch {batch_no}"))?;
-    let Some(row) = row else { return Ok(Seen { batch_no, status: None, holds: false }) };
-    let status = QueueStatus::stored(&row.text("status")?, row.opt_text("skip_kind")?.as_deref())
-        .with_context(|| format!("the state of job {job} in batch {batch_no}"))?;
-    let holds = match &external.when {
-        When::Output(expr) => {
-            let json = row.opt_text("outputs")?;
-            let mut outputs: Outputs =
-                json.map(|t| serde_json::from_str(&t)).transpose()?.unwrap_or_default();
-            for reference in
-                expr.names().into_iter().flat_map(|n| outputs.stored_for(n)).collect::<Vec<_>>()
-            {
-                if let Ok(text) = output_value::load(tx, &reference).await? {
-                    outputs.restore(&reference, &text);
-                }
-            }
-            expr.eval(&|name| outputs.output(name)).unwrap_or(false)
+        return Ok((status.as_job(), false));
+    }
+    let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
+        .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
+    let When::Output(expr) = &external.when else { return Ok((status, false)) };
+    let json = row.opt_text("outputs")?;
+    let mut outputs: Outputs =
+        json.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
+    let references: Vec<_> =
+        expr.names().into_iter().flat_map(|name| outputs.stored_for(name)).collect();
+    for reference in references {
+        if let Ok(text) = output_value::load(tx, &reference).await? {
+            outputs.restore(&reference, &text);
         }
-        When::Success | When::Failure | When::Done | When::Skipped => false,
-    };
-    Ok(Seen { batch_no, status: Some(status), holds })
+    }
+    let holds = expr.eval(&|name| outputs.output(name)).unwrap_or(false);
+    Ok((status, holds))
 }
