@@ -128,9 +128,11 @@ impl<'a> Declared<'a> {
                 found.faults.push(ParamError::Missing { param: decl.name.clone() }.to_string());
             }
         }
+        let with_parents: HashSet<&JobCode> =
+            self.dependencies.iter().map(|dependency| &dependency.job_code).collect();
         for (job, param) in self.params() {
             // A parent may hand it out; only the try itself can tell.
-            let may_come = self.dependencies.iter().any(|d| d.job_code == *job);
+            let may_come = with_parents.contains(job);
             let lacks = param.need == Need::Required && param.value.is_none() && !has(&param.name);
             if lacks && !may_come && !said.contains(param.name.as_str()) {
                 let error = ParamError::Missing { param: param.name.clone() };
