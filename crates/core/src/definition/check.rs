@@ -412,4 +412,3 @@ fn several_parents(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report)
         }
     }
 }
-
