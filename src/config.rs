@@ -1,5 +1,5 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: domain, db, outbound, handler, remote, notify, trace, engine. Never: a connection, a task.
+//! May name: domain, db, outbound, secret_store, handler, remote, notify, trace, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod executors;

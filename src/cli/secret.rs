@@ -1,12 +1,14 @@
-//! `secret key | set | seal | list | remove`. No verb shows a secret, and none takes one as an argument:
+//! `secret key | set | seal | rekey | list | remove`. No verb shows a secret, and none takes one as an argument:
 //! arguments stand in process lists and in the history of shells.
+
+mod rekey;
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::engine::secret::usable;
-use crate::engine::secret_encryption::{self, Key};
+use crate::engine::secret_encryption::{self, KeyRing};
 use crate::store;
 use crate::store::secret::{SealedSecret, Stored};
 use crate::view::secret::Named;
@@ -33,6 +35,15 @@ pub(super) enum SecretVerb {
     Seal {
         /// Name, as in ${secret.NAME}
         name: String,
+    },
+    /// Seal all that is stored again under the current key, and say whether a previous key is still needed
+    Rekey {
+        /// Change nothing; exit code 1 when a previous key is still needed
+        #[arg(long)]
+        check: bool,
+        /// Why; stored in the audit log
+        #[arg(long, value_name = "TEXT", conflicts_with = "check")]
+        reason: Option<String>,
     },
     /// The names of the stored secrets
     List,
@@ -86,6 +97,9 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
                 out::note("name the groups that may use it with --owner-group and --group");
             }
         }
+        SecretVerb::Rekey { check, reason } => {
+            return rekey::rekey(global, &app.await?, check, reason).await;
+        }
         SecretVerb::List => list(global, &app.await?).await?,
         SecretVerb::Remove { name } => {
             remove(&app.await?, &name).await?;
@@ -105,7 +119,7 @@ fn sealed(name: &str) -> Result<String> {
         );
     }
     // Before anybody types a secret for nothing.
-    let key = Key::from_environment().map_err(|e| BadInput(e.to_string()))?;
+    let key = KeyRing::from_environment().map_err(|e| BadInput(e.to_string()))?;
     let text = read(name)?;
     usable(name, &text).map_err(BadInput)?;
     Ok(key.seal(name, &text).map_err(|e| BadInput(e.to_string()))?)

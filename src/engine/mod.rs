@@ -1,5 +1,5 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
-//! May name: domain, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
+//! May name: domain, secret_store, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what starts next, `worker` runs it, `operator_actions` does what operators ask for, `node` and
 //! `heartbeat` keep the lease of this process, `acquire_batches` takes unowned batches. `executor` is an executor of an
@@ -50,6 +50,7 @@ pub mod retention;
 mod run_loop;
 pub mod secret;
 pub mod secret_encryption;
+pub mod secret_rekey;
 mod settle_attempt;
 mod shutdown;
 mod start_gate;

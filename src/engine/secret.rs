@@ -6,7 +6,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::secret::SHORTEST;
 use crate::domain::shared_definitions::{SecretFrom, SecretSource};
 use crate::engine::db_retry::answered;
-use crate::engine::secret_encryption::Key;
+use crate::engine::secret_encryption::KeyRing;
 use crate::handler::StopReason;
 use crate::store::secret::SealedSecret;
 use crate::store::{self, Db};
@@ -97,7 +97,7 @@ async fn stored(
 }
 
 fn open(name: &str, sealed: &str) -> Result<SecretString, String> {
-    let opened = Key::from_environment().and_then(|key| key.open(name, sealed));
+    let opened = KeyRing::from_environment().and_then(|key| key.open(name, sealed));
     opened.map_err(|error| format!("secret {name}: {error}"))
 }
 
