@@ -29,15 +29,19 @@ impl Way {
 /// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
 /// anything may take is the caller's to add.
 pub fn client(way: Way) -> Result<ClientBuilder, String> {
-    let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(way)?)
+    Ok(client_with(tls(way)?))
+}
+
+/// The same with a TLS of the caller's, such as one with authorities of its own.
+pub fn client_with(tls: ClientConfig) -> ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .no_proxy()
         .referer(false)
         .http1_only()
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")));
-    Ok(builder)
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Makes it one.
@@ -94,6 +98,20 @@ pub fn is_here(url: &Url) -> bool {
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
     }
+}
+
+/// Whether a call failed because the server's certificate was refused: trying again changes nothing.
+pub fn is_certificate_fault(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(fault) = inner.or_else(|| error.downcast_ref::<rustls::Error>()) {
+            return matches!(fault, rustls::Error::InvalidCertificate(_));
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// An error with its causes, without the URL, in which a password may stand.

@@ -106,6 +106,7 @@ impl Config {
         // Where this process is now: a script works elsewhere.
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let hidden = named.cloned().chain(database).chain(key).map(|path| absolute(&path));
+        let hidden = hidden.chain(self.secret_store_files());
         ScriptFiles {
             hidden: hidden.collect(),
             read: self.script.read.clone(),

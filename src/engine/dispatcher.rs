@@ -170,6 +170,7 @@ impl QueueDispatcher {
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
             traced: false.into(),
+            secret_stores: options.secret_stores.clone(),
         });
         Ok(Self {
             hints,

@@ -51,6 +51,7 @@ mod run_loop;
 pub mod secret;
 pub mod secret_encryption;
 pub mod secret_rekey;
+mod secret_store_wait;
 mod settle_attempt;
 mod shutdown;
 mod start_gate;
@@ -65,6 +66,7 @@ mod writes;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::secret_store::SecretStores;
 
 pub use crate::domain::node_placement::{Role, Roles};
 pub use cross_batch_dependencies::read as outside;
@@ -90,6 +92,8 @@ pub struct Options {
     pub drain_ms: i64,
     /// What this process is to others.
     pub node: NodeOptions,
+    /// Where secrets of the installation are.
+    pub secret_stores: SecretStores,
 }
 
 /// What a process is to others.
