@@ -14,6 +14,7 @@ pub mod outbox;
 mod outlook;
 pub mod preflight;
 mod schedules;
+pub mod secrets;
 pub mod sources;
 pub mod task;
 mod versions;

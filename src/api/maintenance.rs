@@ -155,6 +155,14 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Probl
         return Err(Problem::refused(said));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    if let Some(configured) = ask.house.app.secret_stores.find(&at.name) {
+        let place = ask.house.app.secret_stores.describe(configured);
+        let said = format!(
+            "secret {} comes from {place} (procession.toml); a stored one would not be used",
+            at.name
+        );
+        return Err(Problem::refused(said));
+    }
     let key = KeyRing::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
     let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;

@@ -77,7 +77,7 @@ fn failed(words: String) -> Outcome {
 }
 
 /// Reads a secret where a definition says that it is.
-async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretString, String> {
+pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretString, String> {
     match from {
         SecretFrom::Env(variable) => from_environment(name, variable),
         SecretFrom::File(path) => from_file(name, path).await,

@@ -8,6 +8,7 @@ use crate::domain::xxl_run::AppName;
 use crate::store::{Tx, packed, shared};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// A row whose sealed text can be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,13 @@ pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
         Ok(StoredSeal { row: SealedRow::ExecutorToken(app), sealed: row.text("token_sealed")? })
     };
     secrets.iter().map(secret).chain(tokens.iter().map(token)).collect()
+}
+
+/// The sealed texts of stored secrets, by name.
+pub async fn stored_secrets(tx: &mut Tx) -> Result<BTreeMap<String, String>> {
+    let sql = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
+    let rows = tx.fetch_all(sql, &[]).await.context("read the sealed texts")?;
+    rows.iter().map(|row| Ok((row.text("secret_name")?, row.text("sealed")?))).collect()
 }
 
 /// Puts another sealed text in the place of this one; whether it was still there. Who sealed the value and when stays as

@@ -1,5 +1,5 @@
 //! view: gathers what is shown. In: an open database, and what is asked for. Out: documents, as scripts and front ends read them.
-//! May name: domain, secret_store, definition, picture, store, engine, config, app. Never: SQL, HTTP, a flag, words of one language, a change.
+//! May name: domain, definition, picture, store, engine, config, app. Never: SQL, HTTP, a flag, words of one language, a change.
 //! Invariant: `--json` on the command line and the API give the same document, because it is made here once.
 
 pub mod act;

@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
     room("engine", &["domain", "secret_store", "store", "handler", "remote", "notify", "trace"], "brings the floors together"),
     room("config", &["domain", "db", "outbound", "secret_store", "handler", "remote", "notify", "trace", "engine"], "reads the words of every room's Options"),
     room("app", &["domain", "db", "wire", "outbound", "secret_store", "definition", "import", "picture", "store", "handler", "remote", "notify", "trace", "engine", "config"], "the one place that knows everybody"),
-    room("view", &["domain", "secret_store", "definition", "picture", "store", "engine", "config", "app"], "what is shown is gathered once, for every front door"),
+    room("view", &["domain", "definition", "picture", "store", "engine", "config", "app"], "what is shown is gathered once, for every front door"),
     room("api", &["domain", "wire", "definition", "picture", "store", "engine", "config", "app", "view"], "requests in, documents out; what changes, the engine and app change"),
     room("cli", &["domain", "definition", "import", "picture", "store", "engine", "config", "app", "view", "api", "outbound"], "words in, words out"),
     room("main", &["cli"], "maps the result to an exit code"),
