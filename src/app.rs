@@ -28,8 +28,8 @@ pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::whoami;
 pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource};
+pub use crate::app::versions::{refuse_uses_by_settings, whoami};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]

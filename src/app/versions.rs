@@ -3,6 +3,7 @@
 use crate::app::calendars::refuse_absent;
 use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part};
+use crate::config::Config;
 use crate::definition::{self, Change};
 use crate::domain::access_rules::{AccessRules, ForbiddenUse};
 use crate::domain::id::{GroupCode, SourceName};
@@ -254,6 +255,12 @@ fn refuse_forbidden_uses(stored: &Definition, wanted: &Definition) -> Result<(),
     rules.add(wanted);
     let uses = rules.forbidden_uses(wanted);
     if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
+}
+
+/// Refuses what a file uses and its groups may not by the settings alone, before there is a database.
+pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
+    let defs = config.secret_stores()?.add_access(defs.clone());
+    Ok(refuse_forbidden_uses(&defs, &defs)?)
 }
 
 async fn write(

@@ -192,7 +192,9 @@ fn refuse_configured(global: &Global, name: &str) -> Result<()> {
 
 async fn list(global: &Global, app: &App) -> Result<()> {
     let all = app.secrets(None, AskStores::No).await?;
-    show(global, &all)
+    show(global, &all)?;
+    show_faults(global, &all);
+    Ok(())
 }
 
 async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
@@ -213,6 +215,13 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
         }
     }
     show(global, &all)?;
+    show_faults(global, &all);
+    let is_bad = |listing: &SecretListing| listing.state.fault().is_some();
+    Ok(if all.iter().any(is_bad) { Ended::Unwell } else { Ended::Well })
+}
+
+/// What is wrong with secrets, a sentence for each; the table has no room for them.
+fn show_faults(global: &Global, all: &[SecretListing]) {
     for listing in all.iter().filter(|_| !global.json) {
         if let Some(why) = listing.state.fault() {
             out::note(&format!("secret {}: {}", listing.name, without_name(&listing.name, why)));
@@ -221,8 +230,6 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
             out::note(&format!("secret {}: {warning}", listing.name));
         }
     }
-    let is_bad = |listing: &SecretListing| listing.state.fault().is_some();
-    Ok(if all.iter().any(is_bad) { Ended::Unwell } else { Ended::Well })
 }
 
 /// A sentence without the name that it may begin with.
@@ -241,8 +248,8 @@ fn show(global: &Global, all: &[SecretListing]) -> Result<()> {
             SecretState::PreviousKey => "ready, under a previous key".to_owned(),
             SecretState::NotAsked => "not asked (secret check)".to_owned(),
             SecretState::Overridden => "not used: another one goes before it".to_owned(),
-            SecretState::Fault(why) => out::brief(without_name(&s.name, why), 60),
-            SecretState::Away(why) => format!("away: {}", out::brief(why, 60)),
+            SecretState::Fault(_) => "cannot be read".to_owned(),
+            SecretState::Away(_) => "its store is away".to_owned(),
         };
         let state = match &s.remark {
             Some(remark) => format!("{state}, {remark}"),

@@ -461,7 +461,11 @@ impl VaultClient {
     }
 
     fn whose(&self) -> String {
-        format!("secret store {} at {}", self.store, self.options.address)
+        format!(
+            "secret store {} at {}",
+            self.store,
+            self.options.address.as_str().trim_end_matches('/')
+        )
     }
 
     fn unusable(&self, why: impl std::fmt::Display) -> SecretStoreError {
