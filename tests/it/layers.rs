@@ -429,7 +429,7 @@ const FAULTLESS: &[(&str, &str)] = &[
     ("cli/run.rs", "fn f() { println!(\"x\"); }"),
     (
         "engine/mod.rs",
-        "//! engine: x.\n//! May name: domain, store, handler, remote, notify, trace. Never: x.\n//! Invariant: x.\n",
+        "//! engine: x.\n//! May name: domain, secret_store, store, handler, remote, notify, trace. Never: x.\n//! Invariant: x.\n",
     ),
     (
         "app.rs",

@@ -3,7 +3,7 @@
 
 use super::{read, refusal, stores, value, vault_options, write_private};
 use crate::util::port::free_port;
-use procession::outbound;
+use procession::outbound::{self, Way};
 use procession::secret_store::vault::{CredentialSource, VaultAuth};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -50,7 +50,9 @@ impl OpenBao {
             .spawn()
             .expect("bao runs");
         let address = format!("https://{listen}");
-        let mut bao = Self { process, folder, address, client: Client::new() };
+        // Until the authority is there, which the server makes.
+        let client = outbound::client(Way::Clear).and_then(outbound::built).expect("a client");
+        let mut bao = Self { process, folder, address, client };
         bao.wait_until_it_answers().await;
         bao.prepare().await;
         bao

@@ -82,7 +82,7 @@ async fn a_login_is_kept_renewed_and_made_anew() {
     assert_eq!(asked(&host)[3..], ["renew", "read", "read"]);
     // The server does not know the token any more.
     *revoked.lock().expect("it") = "s.token-1".to_owned();
-    value(&stores, 81).await;
+    value(&stores, 80).await;
     assert_eq!(asked(&host)[6..], ["read", "login", "read"]);
     // It cannot be renewed: a new login.
     *revoked.lock().expect("it") = "s.token-2".to_owned();
@@ -269,7 +269,7 @@ async fn an_attempt_waits_for_a_server_that_is_away() {
     let (code, told) = run(home.path(), "1").await;
     assert_eq!(code, 0, "{told}");
     for words in [
-        "it cannot answer now (503: Vault is sealed); unseal it, or wait until it has a leader; waits up to 20 s for it",
+        "it cannot answer now (503: Vault is sealed); unseal it, or wait until it has a leader; waits up to 20.0 s for it",
         "secret store corp is back after",
         "x *** x",
     ] {
