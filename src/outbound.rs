@@ -104,12 +104,15 @@ pub fn is_here(url: &Url) -> bool {
 pub fn is_certificate_fault(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(fault) = inner.or_else(|| error.downcast_ref::<rustls::Error>()) {
+        if let Some(fault) = error.downcast_ref::<rustls::Error>() {
             return matches!(fault, rustls::Error::InvalidCertificate(_));
         }
-        cause = error.source();
+        // An error of input and output hides the one that it was made of: its source is that one's source.
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     }
     false
 }
