@@ -190,7 +190,8 @@ impl VaultClient {
         let _turn = self.turns.acquire().await;
         let mut token = self.token(now).await?;
         let mut answer = self.ask_secret(path, &token.text).await?;
-        if answer.verdict() == VaultVerdict::Denied && token.age == TokenAge::Kept {
+        let is_denied = answer.verdict() == VaultVerdict::Denied;
+        if is_denied && token.age == TokenAge::Kept && !self.is_known(&token.text).await {
             self.forget(&token.text).await;
             token = self.token(now).await?;
             answer = self.ask_secret(path, &token.text).await?;
@@ -310,6 +311,13 @@ impl VaultClient {
                 Err(error)
             }
         }
+    }
+
+    /// Whether the server still knows a token. A path that the policy does not open is no reason for a new login: each one
+    /// is kept by the server until it ends.
+    async fn is_known(&self, token: &SecretString) -> bool {
+        let asked = self.send(Method::GET, &["auth", "token", "lookup-self"], Some(token), None);
+        asked.await.is_ok_and(|answer| answer.verdict() == VaultVerdict::Well)
     }
 
     /// Drops a login that the server does not know any more, unless another request has made a new one meanwhile.

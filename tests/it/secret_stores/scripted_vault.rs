@@ -83,19 +83,40 @@ async fn a_login_is_kept_renewed_and_made_anew() {
     // The server does not know the token any more.
     *revoked.lock().expect("it") = "s.token-1".to_owned();
     value(&stores, 80).await;
-    assert_eq!(asked(&host)[6..], ["read", "login", "read"]);
+    assert_eq!(asked(&host)[6..], ["read", "lookup", "login", "read"]);
     // It cannot be renewed: a new login.
     *revoked.lock().expect("it") = "s.token-2".to_owned();
     value(&stores, 130).await;
-    assert_eq!(asked(&host)[9..], ["renew", "login", "read"]);
+    assert_eq!(asked(&host)[10..], ["renew", "login", "read"]);
     // Nobody asked for so long that it has ended.
     value(&stores, 1_000).await;
-    assert_eq!(asked(&host)[12..], ["login", "read"]);
+    assert_eq!(asked(&host)[13..], ["login", "read"]);
     // What keeps logins renews this one, and nothing when it is not due.
     let now = |second: i64| procession::domain::lease::Uptime(second * 1_000);
     assert_eq!(stores.renew_logins(now(1_001)).await, []);
     assert_eq!(stores.renew_logins(now(1_045)).await, []);
-    assert_eq!(asked(&host)[14..], ["renew"]);
+    assert_eq!(asked(&host)[15..], ["renew"]);
+}
+
+/// Each login is an entry of the server's until it ends, so a job that asks in vain must not make one each time.
+#[tokio::test]
+async fn a_path_that_is_denied_costs_no_new_login() {
+    let is_denied = Arc::new(AtomicBool::new(false));
+    let denied = is_denied.clone();
+    let host = Host::start(move |request| match request {
+        _ if request.contains("/login ") => login("s.x", 60, true),
+        _ if request.contains("/lookup-self ") => Reply::text(200, "{\"data\":{\"ttl\":50}}"),
+        _ if denied.load(Ordering::Relaxed) => errors(403, "permission denied"),
+        _ => secret("hunter22"),
+    })
+    .await;
+    let folder = folder();
+    let stores = stores(vault_options(&host.url, folder.path()), "batch/fx#password");
+    value(&stores, 0).await;
+    is_denied.store(true, Ordering::Relaxed);
+    let (is_away, why) = refusal(&stores, 1).await;
+    assert!(!is_away && why.contains("its login may not read secret/data/batch/fx"), "{why}");
+    assert_eq!(asked(&host), ["login", "read", "read", "lookup"]);
 }
 
 #[tokio::test]
