@@ -101,6 +101,8 @@ provide_tools() {
     scripts/test-smtp.sh
     # Users log in with a real directory.
     scripts/test-ldap.sh
+    # Secrets are read from a real server.
+    scripts/test-vault.sh
     # The console is used in a real browser.
     scripts/test-browser.sh
     scripts/test-servers.sh start "$state" >"$logs/exports"

@@ -14,6 +14,7 @@ pub mod outbox;
 mod outlook;
 pub mod preflight;
 mod schedules;
+pub mod secrets;
 pub mod sources;
 pub mod task;
 mod versions;
@@ -27,8 +28,8 @@ pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::whoami;
 pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource};
+pub use crate::app::versions::{refuse_uses_by_settings, whoami};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -47,6 +48,7 @@ use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, NodeId};
 use crate::domain::job::{Definition, JobKind, Shared};
 use crate::domain::part;
+use crate::engine;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -54,6 +56,7 @@ use crate::engine::retention::{self, Sweeper, Wish};
 use crate::engine::trigger::TriggerDatabases;
 use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
+use crate::secret_store::SecretStores;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
@@ -68,6 +71,8 @@ pub struct App {
     pub db: Db,
     /// The clock.
     pub clock: Clock,
+    /// Where secrets of the installation are.
+    pub secret_stores: SecretStores,
 }
 
 /// How to treat a database without tables.
@@ -100,7 +105,8 @@ impl App {
             }
             (_, schema) => db.require(schema)?,
         }
-        Ok(Self { config, db, clock: Clock::system() })
+        let secret_stores = config.secret_stores()?;
+        Ok(Self { config, db, clock: Clock::system(), secret_stores })
     }
 
     /// Closes the connections; on SQLite this folds the WAL back into the file, so that whoever copies
@@ -113,7 +119,8 @@ impl App {
     pub async fn for_requests(&self, max_connections: u32) -> Result<Self> {
         let settings = db::Settings { max_connections, ..self.config.db() };
         let db = self.db.for_requests(&settings).await.context("connect for requests")?;
-        Ok(Self { config: self.config.clone(), db, clock: self.clock.clone() })
+        let (config, clock) = (self.config.clone(), self.clock.clone());
+        Ok(Self { config, db, clock, secret_stores: self.secret_stores.clone() })
     }
 
     /// A dispatcher of this process.
@@ -123,7 +130,9 @@ impl App {
     ) -> Result<QueueDispatcher> {
         // So that settings with which its owners would never hear are refused before a batch is begun.
         self.can_tell()?;
-        let (engine, handlers) = (self.config.engine(), self.config.handlers());
+        let secret_stores = self.secret_stores.clone();
+        let engine = engine::Options { secret_stores, ..self.config.engine() };
+        let handlers = self.config.handlers();
         let exporter = self.config.exporter()?;
         let (db, clock) = (self.db.clone(), self.clock.clone());
         let mut dispatcher = QueueDispatcher::start(db, clock, &engine, handlers, news).await?;
@@ -169,7 +178,7 @@ impl App {
     /// Everything that is defined, but for schedules.
     pub async fn definition(&self) -> Result<Definition> {
         let mut tx = self.db.read().await?;
-        store::job::definition(&mut tx).await
+        Ok(self.secret_stores.add_access(store::job::definition(&mut tx).await?))
     }
 
     /// A definition from a file, with what is the installation's and no file has: calendars, and which
@@ -178,7 +187,7 @@ impl App {
         let mut tx = self.db.read().await?;
         let store::shared::Installation { calendars, secrets } =
             store::shared::installation(&mut tx).await?;
-        Ok(Definition { calendars, stored_secrets: secrets, ..defs })
+        Ok(self.secret_stores.add_access(Definition { calendars, stored_secrets: secrets, ..defs }))
     }
 }
 
@@ -214,6 +223,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
         shared: named_in(&stored.shared, &wanted.shared),
         calendars: stored.calendars.clone(),
         stored_secrets: stored.stored_secrets.clone(),
+        configured_secrets: stored.configured_secrets.clone(),
         jobs,
         schedules: part::schedules_of(stored, wanted),
     }

@@ -1,5 +1,5 @@
 //! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
-//! May name: domain, db, outbound, handler, remote, notify, trace, engine. Never: a connection, a task.
+//! May name: domain, db, outbound, secret_store, handler, remote, notify, trace, engine. Never: a connection, a task.
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod executors;
@@ -10,6 +10,7 @@ mod notify;
 mod outputs;
 mod retention;
 mod script;
+mod secret_stores;
 mod shown;
 mod trace;
 
@@ -21,6 +22,7 @@ pub use notify::{Channel, Mail, Notify};
 pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
 pub use script::Script;
+pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
 pub use trace::Trace;
 
 use crate::db;
@@ -30,9 +32,11 @@ use crate::engine;
 use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
 use crate::handler;
 use crate::handler::isolation_probe::IsolationProbe;
+use crate::secret_store::SecretStores;
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,6 +79,8 @@ pub struct Config {
     pub executors: Executors,
     /// Traces.
     pub trace: Trace,
+    /// Where secrets of the installation are.
+    pub secret_stores: BTreeMap<String, SecretStoreSettings>,
     /// All of them as they were read, to be shown.
     #[serde(skip)]
     tree: toml::Table,
@@ -313,6 +319,7 @@ impl Config {
         );
         self.node.check()?;
         self.script.check()?;
+        self.secret_stores()?;
         Ok(())
     }
 
@@ -362,6 +369,7 @@ impl Config {
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
             node: self.node.options(),
+            secret_stores: SecretStores::default(),
         }
     }
 
@@ -414,6 +422,9 @@ impl Config {
             let role = "the password for the directory";
             files.push(ProtectedFile { role, path: password.clone() });
         }
+        let role = "what opens a secret store";
+        let others = self.store_login_files().into_iter();
+        files.extend(others.map(|path| ProtectedFile { role, path }));
         ProtectedFiles::new(files)
     }
 }

@@ -25,6 +25,7 @@ pub use procession_core::{definition, domain, import, picture, wire};
 
 pub mod db;
 pub mod outbound;
+pub mod secret_store;
 
 pub mod handler;
 pub mod notify;

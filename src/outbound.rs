@@ -29,15 +29,19 @@ impl Way {
 /// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
 /// anything may take is the caller's to add.
 pub fn client(way: Way) -> Result<ClientBuilder, String> {
-    let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(way)?)
+    Ok(client_with(tls(way)?))
+}
+
+/// The same with a TLS of the caller's, such as one with authorities of its own.
+pub fn client_with(tls: ClientConfig) -> ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .no_proxy()
         .referer(false)
         .http1_only()
-        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")));
-    Ok(builder)
+        .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Makes it one.
@@ -94,6 +98,23 @@ pub fn is_here(url: &Url) -> bool {
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
     }
+}
+
+/// Whether a call failed because the server's certificate was refused: trying again changes nothing.
+pub fn is_certificate_fault(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(fault) = error.downcast_ref::<rustls::Error>() {
+            return matches!(fault, rustls::Error::InvalidCertificate(_));
+        }
+        // An error of input and output hides the one that it was made of: its source is that one's source.
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 /// An error with its causes, without the URL, in which a password may stand.

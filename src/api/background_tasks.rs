@@ -6,13 +6,14 @@ use crate::api::page::{self, Page, Part};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::app::secrets::AskStores;
 use crate::domain::access::Permission;
 use crate::domain::id::BackfillId;
 use crate::engine::retention;
 use crate::store;
 use crate::view::backfill::{View, row_as_json};
 use crate::view::retention::as_json;
-use crate::view::secret::Named;
+use crate::view::secret::SecretDocument;
 use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
@@ -21,7 +22,7 @@ pub(super) fn noun() -> Noun {
         .get(
             "/secrets",
             admin,
-            "The names of the stored secrets; nothing shows what they hold",
+            "Secrets: where each comes from and whether it can be read; nothing shows what they hold",
             names,
         )
         .get("/backfills", views, "Backfills, the latest first", list)
@@ -29,10 +30,9 @@ pub(super) fn noun() -> Noun {
         .get("/retention/preview", admin, "Part old rows go, and why the others stay", preview)
 }
 
-async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Named>, Problem> {
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let all = store::secret::list(&mut tx).await?;
-    Ok(Page::whole(all.iter().map(Named::from).collect()))
+async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>, Problem> {
+    let all = ask.house.app.secrets(None, AskStores::No).await?;
+    Ok(Page::whole(all.iter().map(SecretDocument::from).collect()))
 }
 
 async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<Value>, Problem> {

@@ -17,7 +17,7 @@ use crate::domain::transport::Transport;
 use crate::domain::tx_class::TxClass;
 use crate::engine::retention::{self, ByTable, Wish};
 use crate::engine::secret::usable;
-use crate::engine::secret_encryption::Key;
+use crate::engine::secret_encryption::KeyRing;
 use crate::store::node::{Member, Stay};
 use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
@@ -155,7 +155,15 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Probl
         return Err(Problem::refused(said));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
-    let key = Key::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
+    if let Some(configured) = ask.house.app.secret_stores.find(&at.name) {
+        let place = ask.house.app.secret_stores.describe(configured);
+        let said = format!(
+            "secret {} comes from {place} (procession.toml); a stored one would not be used",
+            at.name
+        );
+        return Err(Problem::refused(said));
+    }
+    let key = KeyRing::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
     let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
     let now = authorize::now(&ask).await?;

@@ -23,7 +23,12 @@ pub struct Aside {
 impl Aside {
     /// Of this database, on the runtime that calls this.
     pub fn new(app: &App) -> Self {
-        let app = App { config: app.config.clone(), db: app.db.clone(), clock: app.clock.clone() };
+        let app = App {
+            config: app.config.clone(),
+            db: app.db.clone(),
+            clock: app.clock.clone(),
+            secret_stores: app.secret_stores.clone(),
+        };
         Self {
             app: Arc::new(app),
             runtime: Handle::current(),

@@ -63,6 +63,7 @@ impl App {
     /// An executor on this database.
     pub fn executor(&self, Checked(options): Checked) -> Executor {
         Executor::new(self.db.clone(), self.clock.clone(), options)
+            .with_secret_stores(self.secret_stores.clone())
     }
 }
 

@@ -72,7 +72,8 @@ impl App {
     pub async fn definition_with_schedules(&self) -> Result<Definition> {
         let mut tx = self.db.read().await?;
         let schedules = store::trigger::all(&mut tx).await?.into_iter().map(|t| t.def).collect();
-        Ok(Definition { schedules, ..store::job::definition(&mut tx).await? })
+        let defs = self.secret_stores.add_access(store::job::definition(&mut tx).await?);
+        Ok(Definition { schedules, ..defs })
     }
 
     /// How long the next batches of the groups that these schedules open are expected to take,

@@ -3,6 +3,7 @@
 use crate::app::calendars::refuse_absent;
 use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part};
+use crate::config::Config;
 use crate::definition::{self, Change};
 use crate::domain::access_rules::{AccessRules, ForbiddenUse};
 use crate::domain::id::{GroupCode, SourceName};
@@ -12,6 +13,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::Trigger;
 use crate::engine::host_name;
 use crate::engine::trigger::schedule_actions::{self as schedules, Deed};
+use crate::secret_store::SecretStores;
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
@@ -111,13 +113,14 @@ impl App {
     ) -> Result<Vec<Change>> {
         let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
         // Most files that are run are stored as they stand, and nothing has to be locked to see that.
-        let (stored, changes) = compare(&mut self.db.read().await?, &wanted, &[]).await?;
+        let (stored, changes) =
+            compare(&mut self.db.read().await?, &self.secret_stores, &wanted, &[]).await?;
         refuse_shared_source(&stored, &wanted)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(changes);
         }
         let mut tx = self.db.begin().await?;
-        let (stored, changes) = compare(&mut tx, &wanted, &[]).await?;
+        let (stored, changes) = compare(&mut tx, &self.secret_stores, &wanted, &[]).await?;
         refuse_shared_source(&stored, &wanted)?;
         if !changes.is_empty() {
             let now = self.clock.now();
@@ -155,7 +158,7 @@ impl App {
         };
         let there = trigger::all(&mut tx).await?;
         schedules::refuse_foreign(&there, wanted)?;
-        let (stored, changes) = compare(&mut tx, wanted, &there).await?;
+        let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
         guard.look(&mut tx, &stored, wanted).await?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
@@ -190,7 +193,7 @@ impl App {
         guard: Guard<'_>,
     ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;
-        let (stored, changes) = compare(&mut tx, &to.definition, &[]).await?;
+        let (stored, changes) = compare(&mut tx, &self.secret_stores, &to.definition, &[]).await?;
         guard.look(&mut tx, &stored, &to.definition).await?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
@@ -224,10 +227,11 @@ impl App {
 /// `wanted` would change.
 async fn compare(
     tx: &mut Tx,
+    stores: &SecretStores,
     wanted: &Definition,
     schedules: &[Trigger],
 ) -> Result<(Definition, Vec<Change>)> {
-    let mut stored = store::job::definition(tx).await?;
+    let mut stored = stores.add_access(store::job::definition(tx).await?);
     let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
@@ -247,10 +251,16 @@ pub struct ForbiddenUses(Vec<ForbiddenUse>);
 
 /// The data sources and secrets of a file may belong to groups of other files.
 fn refuse_forbidden_uses(stored: &Definition, wanted: &Definition) -> Result<(), ForbiddenUses> {
-    let mut rules = AccessRules::collect(stored, stored.stored_secrets.clone());
+    let mut rules = AccessRules::collect(stored);
     rules.add(wanted);
     let uses = rules.forbidden_uses(wanted);
     if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
+}
+
+/// Refuses what a file uses and its groups may not by the settings alone, before there is a database.
+pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
+    let defs = config.secret_stores()?.add_access(defs.clone());
+    Ok(refuse_forbidden_uses(&defs, &defs)?)
 }
 
 async fn write(

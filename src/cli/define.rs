@@ -103,6 +103,7 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
     let loaded = Loaded { warnings: [loaded.warnings.clone(), looked?].concat(), ..loaded };
     warn(&loaded);
     let defs = &loaded.definition;
+    app::refuse_uses_by_settings(&config, defs)?;
     let report = if args.connect { Some(look_from_here(config, defs).await?) } else { None };
     if global.json {
         let found = report.as_ref().map(PreflightDocument::of);

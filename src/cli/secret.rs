@@ -1,15 +1,18 @@
-//! `secret key | set | seal | list | remove`. No verb shows a secret, and none takes one as an argument:
+//! `secret key | set | seal | rekey | list | check | remove`. No verb shows a secret, and none takes one as an argument:
 //! arguments stand in process lists and in the history of shells.
 
+mod rekey;
+
+use crate::app::secrets::{AskStores, SecretListing, SecretState};
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::engine::secret::usable;
-use crate::engine::secret_encryption::{self, Key};
+use crate::engine::secret_encryption::{self, KeyRing};
 use crate::store;
-use crate::store::secret::{SealedSecret, Stored};
-use crate::view::secret::Named;
+use crate::store::secret::SealedSecret;
+use crate::view::secret::SecretDocument;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -34,8 +37,22 @@ pub(super) enum SecretVerb {
         /// Name, as in ${secret.NAME}
         name: String,
     },
-    /// The names of the stored secrets
+    /// Seal all that is stored again under the current key, and say whether a previous key is still needed
+    Rekey {
+        /// Change nothing; exit code 1 when a previous key is still needed
+        #[arg(long)]
+        check: bool,
+        /// Why; stored in the audit log
+        #[arg(long, value_name = "TEXT", conflicts_with = "check")]
+        reason: Option<String>,
+    },
+    /// All secrets: where each comes from, for which groups, and whether this process can read it
     List,
+    /// Read secrets where they are and say whether that works; nothing of a value is shown
+    Check {
+        /// Names; without any, all
+        names: Vec<String>,
+    },
     /// Remove a stored secret
     Remove {
         /// Name
@@ -79,6 +96,7 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),
         SecretVerb::Set { name, access } => {
             let access = access.access()?;
+            refuse_configured(global, &name)?;
             let sealed = sealed(&name)?;
             let access = store(&app.await?, &name, sealed, access).await?;
             out::note(&format!("secret {name} is stored, sealed; for {}", access.describe()));
@@ -86,7 +104,11 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
                 out::note("name the groups that may use it with --owner-group and --group");
             }
         }
+        SecretVerb::Rekey { check, reason } => {
+            return rekey::rekey(global, &app.await?, check, reason).await;
+        }
         SecretVerb::List => list(global, &app.await?).await?,
+        SecretVerb::Check { names } => return check(global, &app.await?, &names).await,
         SecretVerb::Remove { name } => {
             remove(&app.await?, &name).await?;
             out::note(&format!("secret {name} is removed"));
@@ -105,7 +127,7 @@ fn sealed(name: &str) -> Result<String> {
         );
     }
     // Before anybody types a secret for nothing.
-    let key = Key::from_environment().map_err(|e| BadInput(e.to_string()))?;
+    let key = KeyRing::from_environment().map_err(|e| BadInput(e.to_string()))?;
     let text = read(name)?;
     usable(name, &text).map_err(BadInput)?;
     Ok(key.seal(name, &text).map_err(|e| BadInput(e.to_string()))?)
@@ -155,17 +177,90 @@ async fn remove(app: &App, name: &str) -> Result<()> {
     tx.commit().await.context("remove the secret")
 }
 
+/// A secret that the settings name is read where they say, so a stored one of this name would be stored for nothing.
+fn refuse_configured(global: &Global, name: &str) -> Result<()> {
+    let stores = global.config()?.secret_stores()?;
+    match stores.find(name) {
+        None => Ok(()),
+        Some(secret) => Err(BadInput(format!(
+            "secret {name} comes from {} (procession.toml); a stored one would not be used",
+            stores.describe(secret)
+        ))
+        .into()),
+    }
+}
+
 async fn list(global: &Global, app: &App) -> Result<()> {
-    let mut tx = app.db.read().await?;
-    let all = store::secret::list(&mut tx).await?;
+    let all = app.secrets(None, AskStores::No).await?;
+    show(global, &all)?;
+    show_faults(global, &all);
+    Ok(())
+}
+
+async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
+    let mut all = Vec::new();
+    match names {
+        [] => all = app.secrets(None, AskStores::Yes).await?,
+        names => {
+            for name in names {
+                let found = app.secrets(Some(name), AskStores::Yes).await?;
+                if found.is_empty() {
+                    let words = format!(
+                        "there is no secret {name}; procession secret list shows the names"
+                    );
+                    return Err(BadInput(words).into());
+                }
+                all.extend(found);
+            }
+        }
+    }
+    show(global, &all)?;
+    show_faults(global, &all);
+    let is_bad = |listing: &SecretListing| listing.state.fault().is_some();
+    Ok(if all.iter().any(is_bad) { Ended::Unwell } else { Ended::Well })
+}
+
+/// What is wrong with secrets, a sentence for each; the table has no room for them.
+fn show_faults(global: &Global, all: &[SecretListing]) {
+    for listing in all.iter().filter(|_| !global.json) {
+        if let Some(why) = listing.state.fault() {
+            out::note(&format!("secret {}: {}", listing.name, without_name(&listing.name, why)));
+        }
+        if let Some(warning) = &listing.warning {
+            out::note(&format!("secret {}: {warning}", listing.name));
+        }
+    }
+}
+
+/// A sentence without the name that it may begin with.
+fn without_name<'t>(name: &str, text: &'t str) -> &'t str {
+    text.strip_prefix(&format!("secret {name}: ")).unwrap_or(text)
+}
+
+fn show(global: &Global, all: &[SecretListing]) -> Result<()> {
     if global.json {
-        let documents: Vec<_> = all.iter().map(Named::from).collect();
+        let documents: Vec<_> = all.iter().map(SecretDocument::from).collect();
         return out::json(&json!(documents));
     }
-    let row =
-        |s: &Stored| vec![s.name.clone(), s.access.describe(), s.by.clone(), s.at.to_string()];
+    let row = |s: &SecretListing| {
+        let state = match &s.state {
+            SecretState::Ready => "ready".to_owned(),
+            SecretState::PreviousKey => "ready, under a previous key".to_owned(),
+            SecretState::NotAsked => "not asked (secret check)".to_owned(),
+            SecretState::Overridden => "not used: another one goes before it".to_owned(),
+            SecretState::Fault(_) => "cannot be read".to_owned(),
+            SecretState::Away(_) => "its store is away".to_owned(),
+        };
+        let state = match &s.remark {
+            Some(remark) => format!("{state}, {remark}"),
+            None => state,
+        };
+        let by = s.sealed_by.clone().unwrap_or_default();
+        let at = s.sealed_at.map(|at| at.to_string()).unwrap_or_default();
+        vec![s.name.clone(), s.place.clone(), s.access.describe(), state, by, at]
+    };
     out::line(&out::table(
-        &["SECRET", "FOR GROUPS", "SEALED BY", "AT"],
+        &["SECRET", "FROM", "FOR GROUPS", "STATE", "SEALED BY", "AT"],
         all.iter().map(row).collect(),
     ));
     Ok(())

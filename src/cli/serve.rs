@@ -1,6 +1,7 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
 use crate::api::{Attended, Front, House};
+use crate::app::secrets::LoginRenewal;
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
@@ -61,7 +62,8 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let open_files = app.config.protected_files().warn_of_open_modes();
     let script_rights = app.warn_of_script_rights().await;
     let directory = app.config.ldap.weakness();
-    for warning in open_files.into_iter().chain(script_rights).chain(directory) {
+    let secrets = app.warn_of_secrets().await?;
+    for warning in open_files.into_iter().chain(script_rights).chain(directory).chain(secrets) {
         tracing::warn!("{warning}");
     }
     let attended = let_in(front, house.clone(), lang).await?;
@@ -111,6 +113,7 @@ pub(super) struct Works {
     core: Option<TriggerCore>,
     sweeper: Option<Sweeper>,
     sender: Option<Sender>,
+    logins: LoginRenewal,
 }
 
 impl Works {
@@ -123,24 +126,25 @@ impl Works {
         };
         let sweeper = app.sweeper(&dispatcher)?;
         let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
-        Ok(Self { dispatcher, core, sweeper, sender })
+        Ok(Self { dispatcher, core, sweeper, sender, logins: app.login_renewal() })
     }
 
     /// Does it until `stop` is cancelled, and leaves in order then.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
-        let Self { mut dispatcher, core, sweeper, sender } = self;
+        let Self { mut dispatcher, core, sweeper, sender, logins } = self;
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
         let fire = as_task(fire(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
+        let renew = as_task(logins.run(stop.clone()));
         let told = stop.clone();
         let dispatch = as_task(async move {
             dispatcher.serve(&told, Some(tells)).await;
             dispatcher
         });
         let work = async {
-            let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
+            let (dispatcher, (), (), (), ()) = tokio::join!(dispatch, fire, sweep, tell, renew);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
             dispatcher.leave().await

@@ -5,6 +5,7 @@ use crate::engine::outbox;
 use crate::notify::{
     Auth, ChannelOptions, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,
 };
+use crate::secret_store::secret_file::SecretFile;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -121,10 +122,8 @@ pub(super) fn secret(
 ) -> Result<Option<SecretString>, BadConfig> {
     let text = match said(file) {
         Some(path) => {
-            let text = std::fs::read_to_string(path).map(SecretString::from);
-            let text = text.map_err(|error| bad(format!("{key}: {}: {error}", path.display())))?;
-            let line = text.expose_secret().lines().next().unwrap_or_default();
-            Some(SecretString::from(line.trim()))
+            let file = SecretFile::read(path).map_err(|error| bad(format!("{key}: {error}")))?;
+            Some(SecretString::from(file.first_line().expose_secret().trim()))
         }
         None => std::env::var(variable).ok().map(SecretString::from),
     };

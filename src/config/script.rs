@@ -6,6 +6,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
 use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
 use crate::handler::script_confinement::ScriptFiles;
+use crate::secret_store::secret_file::resolve_path;
 use anyhow::Result;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
@@ -106,6 +107,8 @@ impl Config {
         // Where this process is now: a script works elsewhere.
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let hidden = named.cloned().chain(database).chain(key).map(|path| absolute(&path));
+        let credentials = resolve_path(Path::new("$CREDENTIALS_DIRECTORY")).ok();
+        let hidden = hidden.chain(self.secret_store_files()).chain(credentials);
         ScriptFiles {
             hidden: hidden.collect(),
             read: self.script.read.clone(),

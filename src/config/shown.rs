@@ -25,7 +25,8 @@ impl Config {
 /// Whether a key holds something that nobody may see; names of variables and files are no secrets.
 fn hides(key: &str) -> bool {
     let said = ["password", "secret", "token"].iter().any(|word| key.contains(word));
-    said && !key.ends_with("_env") && !key.ends_with("_file")
+    // `script.secrets` says how secrets reach a script.
+    said && key != "secrets" && !key.ends_with("_env") && !key.ends_with("_file")
 }
 
 fn masked(key: &str, value: Value) -> Value {
@@ -94,5 +95,6 @@ mod tests {
         assert_eq!(shown["engine"]["lease_sec"], 15);
         assert!(!shown.to_string().contains("hunter2"), "{shown}");
         assert_eq!(shown["notify"]["mail"]["password_file"], "");
+        assert_eq!(shown["script"]["secrets"], "environment");
     }
 }

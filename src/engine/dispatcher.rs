@@ -149,9 +149,8 @@ impl QueueDispatcher {
     ) -> Result<Self> {
         let node = Node::join(&db, &clock, options).await?;
         let (sender, reports) = mpsc::unbounded_channel();
-        let meter = Arc::<Meter>::default();
+        let (meter, hints) = (Arc::<Meter>::default(), Hints::new(db.clone(), clock.clone()));
         let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
-        let hints = Hints::new(db.clone(), clock.clone());
         let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
             admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
@@ -170,6 +169,7 @@ impl QueueDispatcher {
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
             traced: false.into(),
+            secret_stores: options.secret_stores.clone(),
         });
         Ok(Self {
             hints,

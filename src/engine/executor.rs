@@ -25,6 +25,7 @@ use crate::engine::node::host_name;
 use crate::engine::pause;
 use crate::engine::rejected_access::{Knock, Refused, STRANGER};
 use crate::remote::admin::Admins;
+use crate::secret_store::SecretStores;
 use crate::store::audit::Operator;
 use crate::store::xxl_run::{self, NewRun};
 use crate::store::{Db, Tx};
@@ -64,6 +65,7 @@ pub struct Executor {
     nudge: Notify,
     news: Notify,
     refused: Refused,
+    secret_stores: SecretStores,
 }
 
 /// What an admin asks for.
@@ -105,7 +107,14 @@ impl Executor {
         let by = Operator { actor, host: host_name() };
         let (nudge, news) = (Notify::new(), Notify::new());
         let refused = Refused::new(db.clone(), clock.clone());
-        Self { db, clock, options, by, nudge, news, refused }
+        let secret_stores = SecretStores::default();
+        Self { db, clock, options, by, nudge, news, refused, secret_stores }
+    }
+
+    /// The same with the rules of secrets that the settings name.
+    #[must_use]
+    pub fn with_secret_stores(self, secret_stores: SecretStores) -> Self {
+        Self { secret_stores, ..self }
     }
 
     /// Its name.

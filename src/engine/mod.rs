@@ -1,5 +1,5 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
-//! May name: domain, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
+//! May name: domain, secret_store, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! `dispatcher` decides what starts next, `worker` runs it, `operator_actions` does what operators ask for, `node` and
 //! `heartbeat` keep the lease of this process, `acquire_batches` takes unowned batches. `executor` is an executor of an
@@ -50,6 +50,8 @@ pub mod retention;
 mod run_loop;
 pub mod secret;
 pub mod secret_encryption;
+pub mod secret_rekey;
+mod secret_store_wait;
 mod settle_attempt;
 mod shutdown;
 mod start_gate;
@@ -65,6 +67,7 @@ mod writes;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::secret_store::SecretStores;
 
 pub use crate::domain::node_placement::{Role, Roles};
 pub use cross_batch_dependencies::read as outside;
@@ -90,6 +93,8 @@ pub struct Options {
     pub drain_ms: i64,
     /// What this process is to others.
     pub node: NodeOptions,
+    /// Where secrets of the installation are.
+    pub secret_stores: SecretStores,
 }
 
 /// What a process is to others.

@@ -1,50 +1,88 @@
-//! Fetches secrets where the definition says they are, or from the sealed ones, just before a body.
+//! Fetches secrets where the settings or the definition say they are, or from the sealed ones, just before a body. They
+//! are read anew for each attempt, so that one that was replaced counts from the next attempt on.
 
 use crate::domain::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
+use crate::domain::outcome::{End, Outcome};
 use crate::domain::secret::SHORTEST;
 use crate::domain::shared_definitions::{SecretFrom, SecretSource};
 use crate::engine::db_retry::answered;
-use crate::engine::secret_encryption::Key;
+use crate::engine::secret_encryption::KeyRing;
+use crate::engine::secret_store_wait::AwaitedStore;
+use crate::engine::worker::{Job, Surroundings};
 use crate::handler::StopReason;
+use crate::secret_store::ConfiguredSecret;
+use crate::secret_store::secret_file::SecretFile;
 use crate::store::secret::SealedSecret;
 use crate::store::{self, Db};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use tokio::sync::watch;
 
-/// The secrets of these names; else the sentence for the user, which says what is missing and where it
-/// was looked for.
-pub(super) async fn fetch(
-    db: &Db,
-    sources: &[SecretSource],
-    names: BTreeSet<String>,
-    group: &GroupCode,
-    stop: &watch::Receiver<Option<StopReason>>,
-) -> Result<BTreeMap<String, SecretString>, String> {
-    let mut found = BTreeMap::new();
-    for name in names {
-        let declared = sources.iter().find(|source| source.name == name);
-        let secret = match declared {
-            Some(source) => {
-                refuse_foreign_group(&name, &source.access, group)?;
-                match &source.from {
-                    SecretFrom::Env(variable) => from_environment(&name, variable)?,
-                    SecretFrom::File(path) => from_file(&name, path).await?,
-                    SecretFrom::Sealed(text) => open(&name, text)?,
-                }
-            }
-            None => {
-                let found = stored(db, &name, stop).await?;
-                refuse_foreign_group(&name, &found.access, group)?;
-                open(&name, &found.sealed)?
-            }
-        };
-        usable(&name, &secret)?;
-        found.insert(name, secret);
+/// Reads the secrets of one attempt.
+pub(super) struct SecretReader<'a> {
+    /// The attempt.
+    pub(super) job: &'a Job,
+    /// What all attempts share.
+    pub(super) around: &'a Surroundings,
+    /// Where the batch's definition says that secrets come from.
+    pub(super) declared: &'a [SecretSource],
+}
+
+impl SecretReader<'_> {
+    /// The secrets of these names, as they are now; else how the attempt ends, which says what is missing and where it was
+    /// looked for. What the settings name goes before what the definition declares, and that before what is stored.
+    pub(super) async fn fetch(
+        &self,
+        names: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, SecretString>, Outcome> {
+        let mut found = BTreeMap::new();
+        for name in names {
+            let secret = match self.around.secret_stores.find(&name) {
+                Some(configured) => self.of_store(&name, configured).await?,
+                None => self.own(&name).await.map_err(failed)?,
+            };
+            usable(&name, &secret).map_err(failed)?;
+            found.insert(name, secret);
+        }
+        Ok(found)
     }
-    Ok(found)
+
+    async fn of_store(
+        &self,
+        name: &str,
+        secret: &ConfiguredSecret,
+    ) -> Result<SecretString, Outcome> {
+        refuse_foreign_group(name, &secret.entry.access, &self.job.def.group).map_err(failed)?;
+        AwaitedStore::new(self.job, self.around, &secret.store).read(name, secret).await
+    }
+
+    /// Of the definition, else of the stored ones.
+    async fn own(&self, name: &str) -> Result<SecretString, String> {
+        let group = &self.job.def.group;
+        if let Some(source) = self.declared.iter().find(|source| source.name == name) {
+            refuse_foreign_group(name, &source.access, group)?;
+            return from_definition(name, &source.from).await;
+        }
+        let found = stored(&self.around.db, name, &self.job.stop).await?;
+        refuse_foreign_group(name, &found.access, group)?;
+        open(name, &found.sealed)
+    }
+}
+
+fn failed(words: String) -> Outcome {
+    Outcome::ended(End::Failed, words)
+}
+
+/// Reads a secret where a definition says that it is.
+pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretString, String> {
+    match from {
+        SecretFrom::Env(variable) => from_environment(name, variable),
+        SecretFrom::File(path) => from_file(name, path).await,
+        SecretFrom::Sealed(text) => open(name, text),
+    }
 }
 
 /// A definition that uses a secret of other groups is refused before it runs. This holds for the ways
@@ -66,14 +104,8 @@ fn from_environment(name: &str, variable: &str) -> Result<SecretString, String> 
 
 /// The first line of a file, as other tools write secrets with a newline at the end.
 async fn from_file(name: &str, path: &str) -> Result<SecretString, String> {
-    let text = tokio::fs::read_to_string(path).await.map(SecretString::from);
-    let text = text.map_err(|error| {
-        format!(
-            "secret {name}: the file {path} cannot be read ({error}); mend the path or its rights"
-        )
-    })?;
-    let line = text.expose_secret().lines().next().unwrap_or_default();
-    Ok(SecretString::from(line))
+    let file = SecretFile::read_aside(Path::new(path)).await;
+    Ok(file.map_err(|error| format!("secret {name}: {error}"))?.first_line())
 }
 
 async fn stored(
@@ -90,14 +122,14 @@ async fn stored(
         .map_err(|error| format!("secret {name} cannot be read: {error:#}"))?;
     found.ok_or_else(|| {
         format!(
-            "secret {name} is not known; define it under secrets: in the definition, or store it: \
-             procession secret set {name}"
+            "secret {name} is not known; define it under secrets: in the definition, store it (procession secret \
+             set {name}), or name it under [secret_stores] in procession.toml of every node"
         )
     })
 }
 
 fn open(name: &str, sealed: &str) -> Result<SecretString, String> {
-    let opened = Key::from_environment().and_then(|key| key.open(name, sealed));
+    let opened = KeyRing::from_environment().and_then(|key| key.open(name, sealed));
     opened.map_err(|error| format!("secret {name}: {error}"))
 }
 

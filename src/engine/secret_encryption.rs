@@ -2,7 +2,11 @@
 //!
 //! ChaCha20-Poly1305 with a fresh random nonce each time; the secret's name is bound to it, so a sealed
 //! text that is moved to another name does not open.
+//!
+//! An installation has one current key, which seals, and any number of previous keys, which only open. A sealed text
+//! names no key: each key is tried, and the text itself proves which one is right.
 
+use crate::secret_store::secret_file::{SecretFile, SecretFileError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -29,17 +33,22 @@ pub enum SealError {
     )]
     NoKey,
     /// The file cannot be read.
-    #[error("the key file {0} ({KEY_FILE_VARIABLE}) cannot be read: {1}")]
-    KeyFile(String, String),
+    #[error("the key in {KEY_FILE_VARIABLE}: {0}")]
+    KeyFile(String),
     /// Not a key.
     #[error(
-        "the key in {0} is not 32 bytes in base64; take the text that procession secret key printed"
+        "key {number} in {variable} is not 32 bytes in base64; take the text that procession secret key printed"
     )]
-    BadKey(&'static str),
+    BadKey {
+        /// Where it stands.
+        variable: &'static str,
+        /// Which one there, counted from 1.
+        number: usize,
+    },
     /// Another key, another name, or a damaged text.
     #[error(
-        "the sealed secret {0} does not open with this key: it was sealed with another key or under \
-         another name, or it is damaged; seal it again (procession secret set {0})"
+        "the sealed secret {0} does not open with this key, nor with a previous one that is given: it was sealed \
+         with another key or under another name, or it is damaged; seal it again (procession secret set {0})"
     )]
     DoesNotOpen(String),
     /// The system gives no random bytes.
@@ -47,8 +56,8 @@ pub enum SealError {
     NoRandom,
 }
 
-/// The installation's key.
-pub struct Key(LessSafeKey);
+/// One key.
+struct Key(LessSafeKey);
 
 /// A new key as text.
 pub fn new_key() -> Result<SecretString, SealError> {
@@ -58,34 +67,12 @@ pub fn new_key() -> Result<SecretString, SealError> {
 }
 
 impl Key {
-    /// The key that the environment gives, in a variable or in a file that one names.
-    pub fn from_environment() -> Result<Self, SealError> {
-        if let Ok(text) = std::env::var(KEY_VARIABLE)
-            && !text.is_empty()
-        {
-            return Self::parse(&SecretString::from(text), KEY_VARIABLE);
-        }
-        match std::env::var(KEY_FILE_VARIABLE) {
-            Ok(path) if !path.is_empty() => Self::from_file(Path::new(&path)),
-            Ok(_) | Err(_) => Err(SealError::NoKey),
-        }
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text).ok()?;
+        UnboundKey::new(&CHACHA20_POLY1305, &bytes).ok().map(|key| Self(LessSafeKey::new(key)))
     }
 
-    fn from_file(path: &Path) -> Result<Self, SealError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| SealError::KeyFile(path.display().to_string(), e.to_string()))?;
-        Self::parse(&SecretString::from(text), KEY_FILE_VARIABLE)
-    }
-
-    /// Reads a key; `from` is where it came from, for the message.
-    pub fn parse(text: &SecretString, from: &'static str) -> Result<Self, SealError> {
-        let bytes = STANDARD.decode(text.expose_secret().trim()).ok();
-        let key = bytes.and_then(|bytes| UnboundKey::new(&CHACHA20_POLY1305, &bytes).ok());
-        key.map(|key| Self(LessSafeKey::new(key))).ok_or(SealError::BadKey(from))
-    }
-
-    /// Seals a text under a name.
-    pub fn seal(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
+    fn seal(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
         let mut nonce = [0u8; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(|_| SealError::NoRandom)?;
         let mut bytes = text.expose_secret().as_bytes().to_vec();
@@ -96,17 +83,94 @@ impl Key {
         Ok(format!("{FORM}{}", STANDARD.encode([&nonce[..], &bytes].concat())))
     }
 
-    /// Opens what was sealed under that name.
+    fn open(&self, name: &str, sealed: &str) -> Option<SecretString> {
+        let bytes = STANDARD.decode(sealed.trim().strip_prefix(FORM)?).ok()?;
+        let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let mut rest = rest.to_vec();
+        let text = self.0.open_in_place(nonce, Aad::from(name.as_bytes()), &mut rest).ok()?;
+        String::from_utf8(text.to_vec()).ok().map(SecretString::from)
+    }
+}
+
+/// The keys of the installation.
+pub struct KeyRing {
+    current: Key,
+    previous: Vec<Key>,
+}
+
+/// Which key a sealed text opens with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedUnder {
+    /// The one that seals now.
+    CurrentKey,
+    /// One that only opens.
+    PreviousKey,
+    /// None that is given here.
+    UnknownKey,
+}
+
+impl KeyRing {
+    /// The keys that the environment gives, in a variable or in a file that one names. They are read each time, so that
+    /// a changed file counts at once.
+    pub fn from_environment() -> Result<Self, SealError> {
+        if let Ok(text) = std::env::var(KEY_VARIABLE)
+            && !text.trim().is_empty()
+        {
+            return Self::parse(&SecretString::from(text), KEY_VARIABLE);
+        }
+        match std::env::var(KEY_FILE_VARIABLE) {
+            Ok(path) if !path.is_empty() => Self::from_file(Path::new(&path)),
+            Ok(_) | Err(_) => Err(SealError::NoKey),
+        }
+    }
+
+    fn from_file(path: &Path) -> Result<Self, SealError> {
+        let read = SecretFile::read(path);
+        let file = read.map_err(|e: SecretFileError| SealError::KeyFile(e.to_string()))?;
+        Self::parse(&file.whole(), KEY_FILE_VARIABLE)
+    }
+
+    /// Reads keys: the current one first, then the previous ones, with white space between them. `variable` is where they
+    /// came from, for the message.
+    pub fn parse(text: &SecretString, variable: &'static str) -> Result<Self, SealError> {
+        let mut keys = Vec::new();
+        for (at, word) in text.expose_secret().split_whitespace().enumerate() {
+            let bad = SealError::BadKey { variable, number: at + 1 };
+            keys.push(Key::parse(word).ok_or(bad)?);
+        }
+        if keys.is_empty() {
+            return Err(SealError::BadKey { variable, number: 1 });
+        }
+        let previous = keys.split_off(1);
+        let current = keys.pop().ok_or(SealError::BadKey { variable, number: 1 })?;
+        Ok(Self { current, previous })
+    }
+
+    /// How many previous keys there are.
+    pub fn previous_keys(&self) -> usize {
+        self.previous.len()
+    }
+
+    /// Seals a text under a name, with the current key.
+    pub fn seal(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
+        self.current.seal(name, text)
+    }
+
+    /// Opens what was sealed under that name, with any of the keys.
     pub fn open(&self, name: &str, sealed: &str) -> Result<SecretString, SealError> {
-        let opened = || -> Option<SecretString> {
-            let bytes = STANDARD.decode(sealed.trim().strip_prefix(FORM)?).ok()?;
-            let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
-            let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-            let mut rest = rest.to_vec();
-            let text = self.0.open_in_place(nonce, Aad::from(name.as_bytes()), &mut rest).ok()?;
-            String::from_utf8(text.to_vec()).ok().map(SecretString::from)
-        };
-        opened().ok_or_else(|| SealError::DoesNotOpen(name.to_owned()))
+        let mut keys = std::iter::once(&self.current).chain(&self.previous);
+        let opened = keys.find_map(|key| key.open(name, sealed));
+        opened.ok_or_else(|| SealError::DoesNotOpen(name.to_owned()))
+    }
+
+    /// Which key a text opens with.
+    pub fn sealed_under(&self, name: &str, sealed: &str) -> SealedUnder {
+        match self.current.open(name, sealed) {
+            Some(_) => SealedUnder::CurrentKey,
+            None if self.open(name, sealed).is_ok() => SealedUnder::PreviousKey,
+            None => SealedUnder::UnknownKey,
+        }
     }
 }
 
@@ -114,8 +178,13 @@ impl Key {
 mod tests {
     use super::*;
 
-    fn key() -> Key {
-        Key::parse(&new_key().expect("random"), KEY_VARIABLE).expect("a key")
+    fn keys(texts: &[&SecretString]) -> KeyRing {
+        let words: Vec<&str> = texts.iter().map(|text| text.expose_secret()).collect();
+        KeyRing::parse(&words.join("\n").into(), KEY_VARIABLE).expect("keys")
+    }
+
+    fn key() -> KeyRing {
+        keys(&[&new_key().expect("random")])
     }
 
     #[test]
@@ -138,23 +207,43 @@ mod tests {
     }
 
     #[test]
+    fn a_previous_key_opens_and_does_not_seal() {
+        let (old, new) = (new_key().expect("random"), new_key().expect("random"));
+        let text = SecretString::from("hunter22");
+        let sealed = keys(&[&old]).seal("PW", &text).expect("sealed");
+        let ring = keys(&[&new, &old]);
+        assert_eq!(ring.previous_keys(), 1);
+        assert_eq!(ring.open("PW", &sealed).expect("opens").expose_secret(), "hunter22");
+        assert_eq!(ring.sealed_under("PW", &sealed), SealedUnder::PreviousKey);
+        let anew = ring.seal("PW", &text).expect("sealed");
+        assert_eq!(ring.sealed_under("PW", &anew), SealedUnder::CurrentKey);
+        assert_eq!(keys(&[&old]).sealed_under("PW", &anew), SealedUnder::UnknownKey);
+        assert!(keys(&[&new]).open("PW", &anew).is_ok());
+        assert_eq!(ring.sealed_under("OTHER", &anew), SealedUnder::UnknownKey);
+    }
+
+    #[test]
     fn a_bad_key_is_refused_without_showing_it() {
-        for text in ["", "short", "not base64 !", "c2hvcnQ="] {
-            let Err(error) = Key::parse(&SecretString::from(text), KEY_VARIABLE) else {
-                panic!("{text} is no key");
+        let good = new_key().expect("key");
+        for (text, number) in [
+            ("".to_owned(), 1),
+            ("short".to_owned(), 1),
+            ("notbase64!".to_owned(), 1),
+            ("c2hvcnQ=".to_owned(), 1),
+            (format!("{}\nshort\n", good.expose_secret()), 2),
+        ] {
+            let Err(error) = KeyRing::parse(&SecretString::from(text), KEY_VARIABLE) else {
+                panic!("it is no key");
             };
-            let said = "the key in PROCESSION_SECRET_KEY is not 32 bytes in base64";
-            assert!(error.to_string().starts_with(said), "{error}");
+            let said = format!("key {number} in PROCESSION_SECRET_KEY is not 32 bytes in base64");
+            assert!(error.to_string().starts_with(&said), "{error}");
         }
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("key");
-        let Err(error) = Key::from_file(&file) else { panic!("no such file") };
-        assert!(
-            error.to_string().contains("(PROCESSION_SECRET_KEY_FILE) cannot be read"),
-            "{error}"
-        );
-        std::fs::write(&file, format!("{}\n", new_key().expect("key").expose_secret()))
-            .expect("file");
-        assert!(Key::from_file(&file).is_ok());
+        let Err(error) = KeyRing::from_file(&file) else { panic!("no such file") };
+        let said = "the key in PROCESSION_SECRET_KEY_FILE: the file";
+        assert!(error.to_string().starts_with(said), "{error}");
+        std::fs::write(&file, format!("{}\n", good.expose_secret())).expect("file");
+        assert!(KeyRing::from_file(&file).is_ok());
     }
 }

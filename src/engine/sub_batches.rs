@@ -220,7 +220,8 @@ impl QueueDispatcher {
             return self.go_on(there, reported).await;
         }
         let opener = refuse_ring(&mut tx, parent, order).await?;
-        let defs = store::job::definition(&mut tx).await?;
+        let stores = &self.around.secret_stores;
+        let defs = stores.add_access(store::job::definition(&mut tx).await?);
         // Whoever opened the parent as free text meant what it opens too.
         let free_text = order.free_text || opener.is_free_text();
         let order = BatchOrder { free_text, ..order.clone() };

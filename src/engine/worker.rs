@@ -25,13 +25,14 @@ use crate::engine::earlier::last_checks;
 use crate::engine::heartbeat::{Life, fenced};
 use crate::engine::large_values;
 use crate::engine::log_storage::LogStorage;
-use crate::engine::secret;
+use crate::engine::secret::SecretReader;
 use crate::engine::settle_attempt::stopped_before;
 use crate::engine::start_gate::Gate;
 use crate::engine::sub_batches::{Ask, Children};
 use crate::engine::traces::traceparent;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Context, StopReason, Task, checks};
+use crate::secret_store::SecretStores;
 use crate::store::Db;
 use crate::store::log::NewLine;
 use futures_util::FutureExt as _;
@@ -135,6 +136,8 @@ pub(super) struct Surroundings {
     pub(super) admin: Arc<Admin>,
     /// Whether spans are made, so that what bodies call may go on with the trace.
     pub(super) traced: AtomicBool,
+    /// Where secrets of the installation are.
+    pub(super) secret_stores: SecretStores,
 }
 
 /// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome. One whose claim
@@ -180,7 +183,7 @@ async fn run(
     let log = &job.log;
     let (params, secrets, mask) = match bind(job, snapshot, around).await {
         Ok(bound) => bound,
-        Err(error) => return Outcome::ended(End::Failed, error),
+        Err(outcome) => return outcome,
     };
     log.mask(mask.clone());
     let Some(handler) = handler::find(job.def.job_type.as_str()) else {
@@ -219,31 +222,32 @@ async fn run(
     outcome.with_values_aside(job.key(), around.handlers.outputs.inline_bytes)
 }
 
-/// The parameters of a try, and what to take out of all that it says; else the sentence for the user.
+/// The parameters of a try, and what to take out of all that it says; else how it ends without having begun.
 async fn bind(
     job: &Job,
     snapshot: &Snapshot,
     around: &Surroundings,
-) -> Result<(Vec<BoundParam>, Secrets, Mask), String> {
+) -> Result<(Vec<BoundParam>, Secrets, Mask), Outcome> {
+    let failed = |words: String| Outcome::ended(End::Failed, words);
     if let Some(fixed) = &job.fixed {
-        return fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
+        let bound = fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
+        return bound.map_err(failed);
     }
     let start = Start { idem_key: job.idem_key.clone(), attempt: job.attempt };
     let layers = snapshot.layers(&job.batch.values, &job.parents, &start);
-    let outputs = large_values::loaded(job, around).await?;
+    let outputs = large_values::loaded(job, around).await.map_err(failed)?;
     let output =
         |code: &JobCode, name: &str| outputs.get(&(code.clone(), name.to_owned())).cloned();
     let mut needed =
-        params::secrets_needed(&job.def, layers, &output).map_err(|e| e.to_string())?;
+        params::secrets_needed(&job.def, layers, &output).map_err(|e| failed(e.to_string()))?;
     needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
-    let secrets =
-        secret::fetch(&around.db, &snapshot.shared.secrets, needed, &job.def.group, &job.stop)
-            .await?;
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    let secrets = reader.fetch(needed).await?;
     let mask = Mask::of(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
     let outside = Outside { output: &output, secret: Some(&known) };
     let bound = params::resolve(&job.def, layers, outside);
-    bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| e.to_string())
+    bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| failed(e.to_string()))
 }
 
 fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {

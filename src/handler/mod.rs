@@ -1,5 +1,5 @@
 //! handler: does one kind of job here. In: a task and where to log. Out: an outcome, never an error.
-//! May name: domain, db, outbound. Never: the store, the queue, a decision about retries.
+//! May name: domain, db, outbound, secret_store. Never: the store, the queue, a decision about retries.
 //! Invariant: a handler returns only when its body is gone, or says that it could not confirm it.
 //! A new job type is one file here and one line in `HANDLERS`.
 

@@ -17,8 +17,10 @@ use crate::handler::ledger;
 use crate::handler::signature::Name;
 use crate::handler::source_connection::get_ready;
 use crate::handler::{Context, Options, StopReason, Task};
+use crate::secret_store::secret_file::SecretFile;
 use futures_util::future::BoxFuture;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -301,10 +303,9 @@ pub(crate) fn reach(
             format!("source '{name}': its password should be in {variable}, which is not set")
         })?),
         (None, Some(file)) => {
-            let text = std::fs::read_to_string(file).map_err(|e| {
-                format!("source '{name}': cannot read its password file {file}: {e}")
-            })?;
-            Some(text.lines().next().unwrap_or_default().to_owned())
+            let read = SecretFile::read(Path::new(file));
+            let read = read.map_err(|e| format!("source '{name}': its password: {e}"))?;
+            Some(read.first_line().expose_secret().to_owned())
         }
         (None, None) => None,
     };

@@ -15,6 +15,8 @@ use crate::handler::bind::dialect_name;
 use crate::handler::run_on_source::reach;
 use crate::handler::stop_trial::try_stop;
 use crate::handler::{Options, address};
+use crate::secret_store::secret_file::SecretFile;
+use std::path::Path;
 
 /// Where a source is, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +49,9 @@ pub fn place(source: &Source) -> Place {
     let is_there = |there: bool| if there { Password::Set } else { Password::Missing };
     let password = match (&source.password_env, &source.password_file) {
         (Some(name), _) => Some((name.clone(), is_there(std::env::var(name).is_ok()))),
-        (None, Some(file)) => Some((file.clone(), is_there(std::fs::File::open(file).is_ok()))),
+        (None, Some(file)) => {
+            Some((file.clone(), is_there(SecretFile::read(Path::new(file)).is_ok())))
+        }
         (None, None) => None,
     };
     Place {

@@ -14,7 +14,7 @@ use crate::store::{Tx, breach, calendar, dependency, epoch, group_access, secret
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value as Json;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
 const JOB_COLUMNS: &[&str] = &[
@@ -113,6 +113,7 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
         schedules: Vec::new(),
         calendars: calendar::from_rows(&days, &calendars)?,
         stored_secrets: secret::access_of(&stored)?,
+        configured_secrets: BTreeMap::new(),
     };
     Ok((defs, first))
 }

@@ -45,6 +45,7 @@ mod packed;
 pub mod queue;
 pub mod retention;
 pub mod run_mode;
+pub mod sealed_text;
 pub mod search;
 pub mod secret;
 pub mod seen;

@@ -4,6 +4,7 @@ use crate::db::{Row, Tx};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
+use crate::store::epoch::{self, Epoch};
 use crate::store::group_access;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
@@ -30,7 +31,8 @@ pub struct SealedSecret {
     pub access: GroupAccess,
 }
 
-/// Stores a secret, in the place of an older one of this name.
+/// Stores a secret, in the place of an older one of this name. Who may use it is part of what schedules keep in memory of
+/// the definition, so another rule counts as a change of that.
 pub async fn put(
     tx: &mut Tx,
     name: &str,
@@ -38,6 +40,7 @@ pub async fn put(
     by: &str,
     now: Millis,
 ) -> Result<()> {
+    let before = find(tx, name).await?.map(|stored| stored.access);
     let (now, sealed) = (now.to_utc(), secret.sealed.as_str());
     let owner = secret.access.owner_group.as_ref().map(GroupCode::as_str);
     let allowed = group_access::allowed_groups_text(&secret.access)?;
@@ -73,7 +76,10 @@ pub async fn put(
         .await
         .context("store the secret")?;
     }
-    Ok(())
+    match before {
+        Some(access) if access == secret.access => Ok(()),
+        Some(_) | None => epoch::bump(tx, Epoch::Definition).await,
+    }
 }
 
 /// A stored secret, sealed.
@@ -105,7 +111,11 @@ pub async fn access_to_store(
 /// Removes a secret; gives whether it was there.
 pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
     let sql = "DELETE FROM sealed_secret WHERE secret_name = ?";
-    Ok(tx.execute(sql, &[name.into()]).await.context("remove the secret")? > 0)
+    let is_removed = tx.execute(sql, &[name.into()]).await.context("remove the secret")? > 0;
+    if is_removed {
+        epoch::bump(tx, Epoch::Definition).await?;
+    }
+    Ok(is_removed)
 }
 
 /// Asks for all stored secrets, as they may be shown.

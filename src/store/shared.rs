@@ -76,6 +76,12 @@ pub async fn installation(tx: &mut Tx) -> Result<Installation> {
     })
 }
 
+/// The secrets that definitions declare.
+pub async fn declared_secrets(tx: &mut Tx) -> Result<Vec<SecretSource>> {
+    let rows = tx.fetch_all(SECRET_QUERY, &[]).await.context("read secret_source")?;
+    bodies(&rows, "secret_source")
+}
+
 /// Which groups may use which secret, declared or stored; a declared one goes before a stored one.
 pub async fn access_of_secrets(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
     let [declared, stored] =

@@ -219,6 +219,31 @@ async fn settings_are_told_without_what_hides() {
 }
 
 #[tokio::test]
+async fn secrets_are_listed_with_their_places_and_no_value() {
+    let folder = tempfile::tempdir().expect("folder");
+    std::fs::write(folder.path().join("pw"), "hunter-in-a-file\n").expect("file");
+    let settings = format!(
+        "[secret_stores.files]\ntype = 'folder'\npath = '{}'\nsecrets.A_PW = {{ key = 'pw', groups = ['gl'] }}\n\
+         [secret_stores.corp]\ntype = 'vault'\naddress = 'http://127.0.0.1:1'\nauth = 'token'\n\
+         secrets.B_PW = {{ key = 'batch/b#password', owner_group = 'gl' }}\n",
+        folder.path().display()
+    );
+    let server = Server::with(&settings).await;
+    let admin = server.admin().await;
+    let shown = server.get("/secrets", &admin).await.is(200);
+    let of = |at: usize, key: &str| shown["items"][at][key].clone();
+    assert_eq!(of(0, "place"), "folder files, file pw");
+    assert_eq!((of(0, "state"), of(0, "groups")), (json!("ready"), json!(["gl"])));
+    // Another machine is not asked for a list.
+    assert_eq!(of(1, "place"), "vault corp, batch/b#password");
+    assert_eq!((of(1, "state"), of(1, "owner_group")), (json!("not_asked"), json!("gl")));
+    assert!(!shown.to_string().contains("hunter"), "{shown}");
+    let sent = json!({"value": "another-one", "reason": "why"});
+    let refused = server.send(Method::PUT, "/secrets/A_PW", &admin, &sent).await.is(422);
+    assert!(refused.to_string().contains("a stored one would not be used"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_month_has_its_firings_and_no_foreign_ones() {
     let (server, admin, ann) = bench().await;
     let path = "/calendar?from=2024-08-01&to=2024-09-01&zone=Asia/Shanghai";

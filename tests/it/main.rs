@@ -30,6 +30,7 @@ mod retention;
 mod round_trips;
 mod same_codes;
 mod schedule;
+mod secret_stores;
 mod slack_order;
 mod source;
 mod sqlite_confinement;

@@ -56,7 +56,12 @@ impl House {
         let (leaves, closes) = (CancellationToken::new(), CancellationToken::new());
         let mut config = crate::util::config(Path::new("/dev/null"));
         config.database.url = bench.url.clone().into();
-        let app = App { config, db: bench.db.clone(), clock: Clock::system() };
+        let app = App {
+            config,
+            db: bench.db.clone(),
+            clock: Clock::system(),
+            secret_stores: Default::default(),
+        };
         let vitals = process.vitals(&leaves, Duration::from_secs(120));
         let house = procession::api::House::open(&app, vitals).await.expect("a house");
         let task = tokio::spawn(door.attend(Arc::new(house), closes.clone()));

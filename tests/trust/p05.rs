@@ -99,6 +99,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         park_after: 3,
         drain_ms: 60_000,
         node: procession::engine::NodeOptions::default(),
+        secret_stores: Default::default(),
     };
     let handlers = handler::Options {
         interpreters: BTreeMap::new(),

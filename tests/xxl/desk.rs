@@ -309,6 +309,7 @@ pub(crate) async fn start(
         park_after: 3,
         drain_ms: 60_000,
         node: procession::engine::NodeOptions::default(),
+        secret_stores: Default::default(),
     };
     let process = QueueDispatcher::start(db.clone(), clock.clone(), &options, handlers, None);
     process.await.expect("start")

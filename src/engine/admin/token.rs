@@ -3,7 +3,7 @@
 
 use crate::domain::executor::token::{BadToken, fit};
 use crate::domain::xxl_run::AppName;
-use crate::engine::secret_encryption::{Key, SealError};
+use crate::engine::secret_encryption::{KeyRing, SealError};
 use crate::store::executor_group::KeptToken;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -52,23 +52,24 @@ pub fn digest(token: &[u8]) -> String {
 /// A token as it is kept. Needs the installation's key.
 pub fn kept(app: &AppName, token: &SecretString) -> Result<KeptToken, TokenError> {
     fit(token.expose_secret())?;
-    let key = Key::from_environment().map_err(TokenError::Seal)?;
+    let key = KeyRing::from_environment().map_err(TokenError::Seal)?;
     let sealed = key.seal(&named(app), token).map_err(TokenError::Seal)?;
     Ok(KeptToken { sealed, digest: digest(token.expose_secret().as_bytes()) })
 }
 
 /// The token that was sealed for a group. Needs the installation's key.
 pub fn open(app: &AppName, sealed: &str) -> Result<SecretString, TokenError> {
-    let opened = Key::from_environment().and_then(|key| key.open(&named(app), sealed));
+    let opened = KeyRing::from_environment().and_then(|key| key.open(&named(app), sealed));
     opened.map_err(|cause| match cause {
         SealError::DoesNotOpen(_) => TokenError::OtherKey(app.clone()),
-        SealError::NoKey | SealError::KeyFile(..) | SealError::BadKey(_) | SealError::NoRandom => {
-            TokenError::Open { app: app.clone(), cause }
-        }
+        SealError::NoKey
+        | SealError::KeyFile(_)
+        | SealError::BadKey { .. }
+        | SealError::NoRandom => TokenError::Open { app: app.clone(), cause },
     })
 }
 
 /// The name that is bound to it: one that is moved to another group does not open.
-fn named(app: &AppName) -> String {
+pub fn named(app: &AppName) -> String {
     format!("executor-group:{app}")
 }

@@ -34,7 +34,7 @@ impl Executor {
     /// and finds it done. So a crash at any point opens them once.
     async fn try_to_open(&self, run: &XxlRun, now: Millis) -> Result<()> {
         let mut tx = self.db.read().await?;
-        let defs = job::definition(&mut tx).await?;
+        let defs = self.secret_stores.add_access(job::definition(&mut tx).await?);
         drop(tx);
         let at = moment(run.log_date_time, run.create_time);
         let order = AskedOrder::parse_asked(&run.params)?.at(&defs, at)?;

@@ -14,6 +14,7 @@ use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::engine::clock::Clock;
 use crate::engine::metrics::Meter;
 use crate::engine::trigger::hand_over::{Handed, Try};
+use crate::secret_store::SecretStores;
 use crate::store::epoch::{self, Epoch};
 use crate::store::firing::{self, Settled};
 use crate::store::{self, Db, job, trigger};
@@ -35,6 +36,7 @@ pub struct Firer {
     pub(super) clock: Clock,
     pub(super) node: NodeId,
     pub(super) meter: Arc<Meter>,
+    secret_stores: SecretStores,
     /// The definition as it was when so many changes had been counted.
     defs: Mutex<Option<(i64, Arc<Definition>)>>,
     slow: Mutex<Slow>,
@@ -65,7 +67,14 @@ impl Firer {
     pub fn new(db: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
         let slow = Mutex::new(Slow::default());
         let overlaps = Mutex::default();
-        Self { db, clock, node, meter, defs: Mutex::new(None), slow, overlaps }
+        let secret_stores = SecretStores::default();
+        Self { db, clock, node, meter, secret_stores, defs: Mutex::new(None), slow, overlaps }
+    }
+
+    /// The same with the rules of secrets that the settings name.
+    #[must_use]
+    pub fn with_secret_stores(self, secret_stores: SecretStores) -> Self {
+        Self { secret_stores, ..self }
     }
 
     /// Which way a firing goes.
@@ -250,7 +259,8 @@ impl Firer {
         {
             return Ok((now, defs.clone()));
         }
-        let defs = Arc::new(job::definition(&mut tx).await?);
+        let defs = job::definition(&mut tx).await?;
+        let defs = Arc::new(self.secret_stores.add_access(defs));
         // The count from before it was read: a change meanwhile makes it be read once more.
         *self.defs.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, defs.clone()));
         Ok((now, defs))

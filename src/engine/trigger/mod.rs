@@ -46,7 +46,10 @@ impl QueueDispatcher {
         let (db, clock, meter) = (self.db.clone(), self.clock.clone(), self.meter.clone());
         let node = self.node.id().clone();
         let planner = Planner::new(databases.planning, clock.clone(), node.clone(), meter.clone());
-        let firer = Arc::new(Firer::new(databases.firing, clock.clone(), node, meter.clone()));
+        let firer = Arc::new(
+            Firer::new(databases.firing, clock.clone(), node, meter.clone())
+                .with_secret_stores(self.around.secret_stores.clone()),
+        );
         let pools = Pools::new(firer, widths);
         let with = (db, clock.clone(), meter.clone());
         TriggerCore {

@@ -104,6 +104,7 @@ impl Bench {
             park_after: 3,
             drain_ms: 60_000,
             node: procession::engine::NodeOptions::default(),
+            secret_stores: Default::default(),
         };
         Self { db, clock, options, url: url.to_owned() }
     }

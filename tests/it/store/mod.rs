@@ -128,7 +128,9 @@ suite! {
             old_event_keys_go_a_few_at_a_time
             an_event_key_is_remembered_for_a_month;
         secret:
-            secrets_are_put_listed_and_removed;
+            secrets_are_put_listed_and_removed
+            another_rule_of_a_secret_counts_as_a_change_of_the_definition
+            a_sealed_text_is_replaced_only_where_it_still_stands;
         history:
             good_tries_of_the_group_make_its_history
             only_the_newest_tries_and_batches_count

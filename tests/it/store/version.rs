@@ -16,7 +16,7 @@ const REMARK: &str = "月末结账 🧾 it's \"new\"\nsecond line";
 fn app(place: &Place) -> App {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let config = crate::util::config(empty.path());
-    App { config, db: place.db.clone(), clock: Clock::hand(T0) }
+    App { config, db: place.db.clone(), clock: Clock::hand(T0), secret_stores: Default::default() }
 }
 
 fn by(author: &str, remark: Option<&str>) -> Authorship {

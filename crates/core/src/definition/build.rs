@@ -21,7 +21,7 @@ use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::{Definition, Group, JobDef, JobKind, Shared};
 use crate::domain::shared_definitions::SecretSource;
 use crate::domain::source::Source;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The group of a file that defines none.
@@ -115,7 +115,7 @@ fn report_group_uses(
 fn access_rules(sources: &[Source], secrets: &[SecretSource]) -> AccessRules {
     let shared = Shared { secrets: secrets.to_vec(), ..Shared::default() };
     let defs = Definition { sources: sources.to_vec(), shared, ..Definition::default() };
-    AccessRules::collect(&defs, BTreeMap::new())
+    AccessRules::collect(&defs)
 }
 
 fn warn_of_empty(places: &[At<String>], jobs: &[job::Made], report: &mut Report) {

@@ -65,7 +65,7 @@ impl ForbiddenUse {
         let how = match &self.resource {
             SharedResource::Source(_) => "add the group to groups: of the source",
             SharedResource::Secret(_) => {
-                "add the group to groups: of the secret, or store it anew with --group"
+                "add the group to groups: of the secret (in its definition or in procession.toml), or store it anew with --group"
             }
         };
         format!("{whom} to {how}")
@@ -89,13 +89,19 @@ impl std::error::Error for ForbiddenUse {}
 pub struct AccessRules {
     sources: BTreeMap<String, GroupAccess>,
     secrets: BTreeMap<String, GroupAccess>,
+    /// Those of secrets that the settings name; they go before all others.
+    configured_secrets: BTreeMap<String, GroupAccess>,
 }
 
 impl AccessRules {
-    /// Those of a definition, and of secrets that are stored sealed; a secret that the definition
-    /// declares is not looked for among these.
-    pub fn collect(defs: &Definition, stored_secrets: BTreeMap<String, GroupAccess>) -> Self {
-        let mut rules = Self { sources: BTreeMap::new(), secrets: stored_secrets };
+    /// Those of a definition, and of the secrets of the installation that come with it: a secret that the definition
+    /// declares is not looked for among the stored ones, and one that the settings name nowhere else.
+    pub fn collect(defs: &Definition) -> Self {
+        let mut rules = Self {
+            sources: BTreeMap::new(),
+            secrets: defs.stored_secrets.clone(),
+            configured_secrets: defs.configured_secrets.clone(),
+        };
         rules.add(defs);
         rules
     }
@@ -112,7 +118,9 @@ impl AccessRules {
     pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
         let access = match &resource {
             SharedResource::Source(name) => self.sources.get(name),
-            SharedResource::Secret(name) => self.secrets.get(name),
+            SharedResource::Secret(name) => {
+                self.configured_secrets.get(name).or_else(|| self.secrets.get(name))
+            }
         };
         access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
     }
@@ -209,8 +217,8 @@ mod tests {
     #[test]
     fn each_way_of_using_something_is_found() {
         let mut defs = definition();
-        let stored = BTreeMap::from([("SEALED".to_owned(), access(None, Some(&["a"])))]);
-        let rules = AccessRules::collect(&defs, stored);
+        defs.stored_secrets = BTreeMap::from([("SEALED".to_owned(), access(None, Some(&["a"])))]);
+        let rules = AccessRules::collect(&defs);
         for code in ["a", "b"] {
             let name = JobCode::parse(&format!("J_{code}")).expect("a code");
             let ty = JobType::parse("SQL").expect("a type");
@@ -245,5 +253,22 @@ mod tests {
         assert_eq!(rules.forbidden_params(&group("b"), &given).len(), 1);
         // A name that nobody knows is missing, which is said elsewhere.
         assert_eq!(rules.check(&group("b"), SharedResource::Secret("NONE".to_owned())), Ok(()));
+    }
+
+    #[test]
+    fn what_the_settings_say_of_a_secret_goes_before_all_else() {
+        let mut defs = definition();
+        let only_b = || access(None, Some(&["b"]));
+        defs.stored_secrets = BTreeMap::from([("SEALED".to_owned(), GroupAccess::default())]);
+        defs.configured_secrets =
+            BTreeMap::from(["A_PW", "SEALED"].map(|name| (name.to_owned(), only_b())));
+        let mut rules = AccessRules::collect(&defs);
+        // A file that declares it anew opens nothing.
+        rules.add(&definition());
+        for name in ["A_PW", "SEALED"] {
+            let secret = || SharedResource::Secret(name.to_owned());
+            assert!(rules.check(&group("a"), secret()).is_err(), "{name}");
+            assert_eq!(rules.check(&group("b"), secret()), Ok(()), "{name}");
+        }
     }
 }

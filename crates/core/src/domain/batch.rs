@@ -206,7 +206,7 @@ fn refuse_forbidden_uses(
     jobs: &[JobDef],
     order: &BatchOrder,
 ) -> Result<(), BatchError> {
-    let rules = AccessRules::collect(defs, defs.stored_secrets.clone());
+    let rules = AccessRules::collect(defs);
     let mut uses = rules.forbidden_uses_of_group(group);
     uses.extend(jobs.iter().flat_map(|job| rules.forbidden_uses_of_job(job)));
     uses.extend(rules.forbidden_params(&group.code, &order.params));

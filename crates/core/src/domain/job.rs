@@ -374,6 +374,10 @@ pub struct Definition {
     /// calendars it is the installation's.
     #[serde(skip)]
     pub stored_secrets: BTreeMap<String, GroupAccess>,
+    /// Which groups may use the secrets that the settings name, by name. They go before those of the same names that are
+    /// declared or stored.
+    #[serde(skip)]
+    pub configured_secrets: BTreeMap<String, GroupAccess>,
 }
 
 impl Definition {

@@ -29,6 +29,7 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         schedules: Vec::new(),
         calendars: defs.calendars.clone(),
         stored_secrets: defs.stored_secrets.clone(),
+        configured_secrets: defs.configured_secrets.clone(),
     };
     if defs.shared != Shared::default() {
         // Without the dependencies, which name jobs and their outputs alone: a million of them were two
@@ -95,6 +96,7 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
         schedules: Vec::new(),
         calendars: stored.calendars.clone(),
         stored_secrets: stored.stored_secrets.clone(),
+        configured_secrets: stored.configured_secrets.clone(),
     }
 }
 

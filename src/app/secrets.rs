@@ -1,0 +1,298 @@
+//! All secrets of the installation: where each comes from, who may use it, and whether it can be read from here.
+
+use crate::app::App;
+use crate::domain::group_access::GroupAccess;
+use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::secret::{from_definition, usable};
+use crate::engine::secret_encryption::{KeyRing, SealError, SealedUnder};
+use crate::secret_store::secret_file::SecretFile;
+use crate::secret_store::{ConfiguredSecret, SecretStoreError, SecretStores};
+use crate::store::secret::Stored;
+use crate::store::{self, sealed_text};
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Which kind of place a secret comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretOrigin {
+    /// A store that the settings name.
+    SecretStore,
+    /// `secrets:` of the definition.
+    Definition,
+    /// The table `sealed_secret`.
+    Stored,
+}
+
+impl SecretOrigin {
+    /// The word in documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SecretStore => "secret_store",
+            Self::Definition => "definition",
+            Self::Stored => "stored",
+        }
+    }
+}
+
+/// How a secret stands, as this process sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretState {
+    /// It can be read.
+    Ready,
+    /// It can be read, and is sealed under a previous key.
+    PreviousKey,
+    /// Its store is another machine, which was not asked.
+    NotAsked,
+    /// Another secret of this name goes before it.
+    Overridden,
+    /// It cannot be read, and why.
+    Fault(String),
+    /// Its store does not answer at the moment, and why.
+    Away(String),
+}
+
+impl SecretState {
+    /// The word in documents.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::PreviousKey => "previous_key",
+            Self::NotAsked => "not_asked",
+            Self::Overridden => "overridden",
+            Self::Fault(_) => "fault",
+            Self::Away(_) => "away",
+        }
+    }
+
+    /// Why it cannot be read.
+    pub fn fault(&self) -> Option<&str> {
+        match self {
+            Self::Fault(why) | Self::Away(why) => Some(why),
+            Self::Ready | Self::PreviousKey | Self::NotAsked | Self::Overridden => None,
+        }
+    }
+}
+
+/// A secret; nothing of its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretListing {
+    /// Its name.
+    pub name: String,
+    /// Which kind of place it comes from.
+    pub origin: SecretOrigin,
+    /// Where from, in words: `vault corp, batch/fx#password`.
+    pub place: String,
+    /// Which groups may use it.
+    pub access: GroupAccess,
+    /// How it stands.
+    pub state: SecretState,
+    /// What an operator may know of it: `version 3`.
+    pub remark: Option<String>,
+    /// Who else may read it where it is.
+    pub warning: Option<String>,
+    /// Who sealed a stored one.
+    pub sealed_by: Option<String>,
+    /// When that was.
+    pub sealed_at: Option<Millis>,
+}
+
+/// Whether stores on other machines are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskStores {
+    /// They are.
+    Yes,
+    /// Only this machine is looked at.
+    No,
+}
+
+impl App {
+    /// All secrets, by name; of one name the one that is used comes first. With `only`, those of this name.
+    pub async fn secrets(&self, only: Option<&str>, ask: AskStores) -> Result<Vec<SecretListing>> {
+        let (declared, stored, seals) = {
+            let mut tx = self.db.read().await?;
+            let declared = store::shared::declared_secrets(&mut tx).await?;
+            let stored = store::secret::list(&mut tx).await?;
+            (declared, stored, sealed_text::stored_secrets(&mut tx).await?)
+        };
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
+        let mut seen = BTreeSet::new();
+        let mut all = Vec::new();
+        for (name, secret) in self.secret_stores.secrets() {
+            if wanted(name) {
+                seen.insert(name.clone());
+                all.push(self.of_store(name, secret, ask).await);
+            }
+        }
+        for source in declared.iter().filter(|source| wanted(&source.name)) {
+            let listing = of_definition(source).await;
+            all.push(overridden_unless(seen.insert(source.name.clone()), listing));
+        }
+        let keys = KeyRing::from_environment();
+        for secret in stored.into_iter().filter(|secret| wanted(&secret.name)) {
+            let is_first = seen.insert(secret.name.clone());
+            let sealed = seals.get(&secret.name).map(String::as_str).unwrap_or_default();
+            let state = state_of_seal(&keys, &secret.name, sealed);
+            all.push(overridden_unless(is_first, of_table(secret, state)));
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    async fn of_store(
+        &self,
+        name: &str,
+        secret: &ConfiguredSecret,
+        ask: AskStores,
+    ) -> SecretListing {
+        let place = self.secret_stores.describe(secret);
+        let access = secret.entry.access.clone();
+        let mut listing = listing(name, SecretOrigin::SecretStore, place, access);
+        if self.secret_stores.is_remote(secret) && ask == AskStores::No {
+            listing.state = SecretState::NotAsked;
+            return listing;
+        }
+        match self.secret_stores.read(secret, self.clock.uptime()).await {
+            Ok(read) => {
+                listing.state = match usable(name, &read.value) {
+                    Ok(()) => SecretState::Ready,
+                    Err(why) => SecretState::Fault(why),
+                };
+                (listing.remark, listing.warning) = (read.remark, read.warning);
+            }
+            Err(SecretStoreError::Unusable(why)) => listing.state = SecretState::Fault(why),
+            Err(SecretStoreError::Away(why)) => listing.state = SecretState::Away(why),
+        }
+        listing
+    }
+
+    /// What keeps the logins to secret stores while this process serves.
+    pub fn login_renewal(&self) -> LoginRenewal {
+        LoginRenewal { stores: self.secret_stores.clone(), clock: self.clock.clone() }
+    }
+
+    /// What an operator should know of where secrets are: files that others may read, a store that is asked in clear.
+    pub async fn warn_of_secrets(&self) -> Result<Vec<String>> {
+        let declared = {
+            let mut tx = self.db.read().await?;
+            store::shared::declared_secrets(&mut tx).await?
+        };
+        let mut warnings = self.secret_stores.warnings().await;
+        for source in &declared {
+            if let SecretFrom::File(path) = &source.from {
+                warnings.extend(warning_of_file(path).await);
+            }
+        }
+        Ok(warnings)
+    }
+}
+
+/// How often it is looked whether a login is due, so that one of a minute is renewed in time.
+const RENEW_EVERY: Duration = Duration::from_secs(15);
+
+/// Renews logins to secret stores. An attempt renews them too; this is for the time in which none runs, after which a token
+/// that somebody else made would have ended.
+pub struct LoginRenewal {
+    stores: SecretStores,
+    clock: Clock,
+}
+
+impl LoginRenewal {
+    /// Does it until `stop` is cancelled.
+    pub async fn run(self, stop: CancellationToken) {
+        if !self.stores.has_logins() {
+            return;
+        }
+        // What has been logged of each store that is away; again only when it is another error.
+        let mut logged: Vec<SecretStoreError> = Vec::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(RENEW_EVERY) => {}
+            }
+            let errors = self.stores.renew_logins(self.clock.uptime()).await;
+            for error in errors.iter().filter(|error| !logged.contains(error)) {
+                tracing::warn!("a login to a secret store cannot be kept: {error}");
+            }
+            logged = errors;
+        }
+    }
+}
+
+fn listing(name: &str, origin: SecretOrigin, place: String, access: GroupAccess) -> SecretListing {
+    SecretListing {
+        name: name.to_owned(),
+        origin,
+        place,
+        access,
+        state: SecretState::Ready,
+        remark: None,
+        warning: None,
+        sealed_by: None,
+        sealed_at: None,
+    }
+}
+
+fn overridden_unless(is_first: bool, listing: SecretListing) -> SecretListing {
+    match is_first {
+        true => listing,
+        false => SecretListing { state: SecretState::Overridden, ..listing },
+    }
+}
+
+async fn of_definition(source: &SecretSource) -> SecretListing {
+    let (name, access) = (&source.name, source.access.clone());
+    let place = match &source.from {
+        SecretFrom::Env(variable) => format!("variable {variable}"),
+        SecretFrom::File(path) => format!("file {path}"),
+        SecretFrom::Sealed(_) => "sealed in the definition".to_owned(),
+    };
+    let mut listing = listing(name, SecretOrigin::Definition, place, access);
+    listing.state = match &source.from {
+        SecretFrom::Sealed(sealed) => state_of_seal(&KeyRing::from_environment(), name, sealed),
+        from @ (SecretFrom::Env(_) | SecretFrom::File(_)) => {
+            let read = from_definition(name, from).await;
+            match read.and_then(|value| usable(name, &value)) {
+                Ok(()) => SecretState::Ready,
+                Err(why) => SecretState::Fault(why),
+            }
+        }
+    };
+    if let SecretFrom::File(path) = &source.from {
+        listing.warning = warning_of_file(path).await;
+    }
+    listing
+}
+
+fn of_table(secret: Stored, state: SecretState) -> SecretListing {
+    let Stored { name, by, at, access } = secret;
+    SecretListing {
+        state,
+        sealed_by: Some(by),
+        sealed_at: Some(at),
+        ..listing(&name, SecretOrigin::Stored, "stored, sealed".to_owned(), access)
+    }
+}
+
+async fn warning_of_file(path: &str) -> Option<String> {
+    let path = Path::new(path);
+    SecretFile::read_aside(path).await.ok()?.permission_warning(path)
+}
+
+fn state_of_seal(keys: &Result<KeyRing, SealError>, name: &str, sealed: &str) -> SecretState {
+    let keys = match keys {
+        Ok(keys) => keys,
+        Err(error) => return SecretState::Fault(error.to_string()),
+    };
+    match keys.sealed_under(name, sealed) {
+        SealedUnder::CurrentKey => SecretState::Ready,
+        SealedUnder::PreviousKey => SecretState::PreviousKey,
+        SealedUnder::UnknownKey => {
+            SecretState::Fault(SealError::DoesNotOpen(name.to_owned()).to_string())
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! `[secret_stores]`: where secrets of the installation are, and which groups may use them.
+
+use super::{BadConfig, Config};
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
+use crate::domain::script_isolation::ANY_GROUP;
+use crate::outbound::is_here;
+use crate::secret_store::secret_file::resolve_path;
+use crate::secret_store::vault::{CredentialSource, VaultAuth, VaultClient, VaultOptions};
+use crate::secret_store::{SecretEntry, SecretStores, StoreBackend, StoreOptions};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// `[secret_stores.NAME]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretStoreSettings {
+    /// folder or vault.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Of a folder: where it is.
+    #[serde(default)]
+    pub path: PathBuf,
+    /// Of a Vault: its URL.
+    #[serde(default)]
+    pub address: String,
+    /// Of a Vault: its namespace; empty is the root.
+    #[serde(default)]
+    pub namespace: String,
+    /// Of a Vault: where KV version 2 is mounted.
+    #[serde(default = "kv_mount")]
+    pub mount: String,
+    /// Of a Vault: approle or token.
+    #[serde(default = "approle")]
+    pub auth: String,
+    /// Of a Vault: where AppRole is mounted.
+    #[serde(default = "approle")]
+    pub auth_mount: String,
+    /// Of a Vault: the role.
+    #[serde(default)]
+    pub role_id: String,
+    /// The same in a file.
+    #[serde(default)]
+    pub role_id_file: PathBuf,
+    /// The role's password; empty is the environment.
+    #[serde(default)]
+    pub secret_id_file: PathBuf,
+    /// A token; empty is the environment.
+    #[serde(default)]
+    pub token_file: PathBuf,
+    /// A PEM file; empty is what the machine trusts.
+    #[serde(default)]
+    pub tls_ca: PathBuf,
+    /// Whether a server on another machine may be asked without TLS.
+    #[serde(default)]
+    pub allow_http: bool,
+    /// Seconds.
+    #[serde(default = "timeout_sec")]
+    pub timeout_sec: u32,
+    /// The secrets, by the name that definitions use.
+    pub secrets: BTreeMap<String, SecretEntrySettings>,
+}
+
+/// `[secret_stores.NAME.secrets]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretEntrySettings {
+    /// A file's name, or `PATH#FIELD`; empty is the secret's name.
+    #[serde(default)]
+    pub key: String,
+    /// The group it belongs to; empty is none.
+    #[serde(default)]
+    pub owner_group: String,
+    /// The other groups that may use it; `*` is every group.
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
+fn kv_mount() -> String {
+    "secret".to_owned()
+}
+
+fn approle() -> String {
+    "approle".to_owned()
+}
+
+fn timeout_sec() -> u32 {
+    5
+}
+
+/// What a setting is wrong about.
+struct StoreFault<'a> {
+    store: &'a str,
+}
+
+impl StoreFault<'_> {
+    fn of(&self, key: &str, words: impl std::fmt::Display) -> BadConfig {
+        BadConfig(format!("secret_stores.{}.{key} {words}", self.store))
+    }
+}
+
+impl SecretStoreSettings {
+    fn options(&self, name: &str) -> Result<StoreOptions, BadConfig> {
+        let fault = StoreFault { store: name };
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 40 || !name.chars().all(fits) {
+            let words = "use 1 to 40 letters, digits, '_' or '-'";
+            return Err(BadConfig(format!("secret_stores has {name:?}; {words}")));
+        }
+        let backend = match self.kind.as_str() {
+            "folder" => StoreBackend::Folder(self.folder(&fault)?),
+            "vault" => StoreBackend::Vault(Box::new(self.vault(name, &fault)?)),
+            other => return Err(fault.of("type", format!("is {other:?}; write folder or vault"))),
+        };
+        let mut secrets = BTreeMap::new();
+        for (secret, entry) in &self.secrets {
+            secrets.insert(secret.clone(), entry.read(secret, &self.kind, &fault)?);
+        }
+        Ok(StoreOptions { name: name.to_owned(), backend, secrets })
+    }
+
+    fn folder(&self, fault: &StoreFault<'_>) -> Result<PathBuf, BadConfig> {
+        let path = &self.path;
+        if path.as_os_str().is_empty() {
+            return Err(fault.of("path", "is empty; name the folder with a file for each secret"));
+        }
+        if !path.is_absolute() && !path.starts_with("$CREDENTIALS_DIRECTORY") {
+            let words = "it must be an absolute path, or $CREDENTIALS_DIRECTORY";
+            return Err(fault.of("path", format!("is {}; {words}", path.display())));
+        }
+        Ok(path.clone())
+    }
+
+    fn vault(&self, name: &str, fault: &StoreFault<'_>) -> Result<VaultOptions, BadConfig> {
+        if !(1..=60).contains(&self.timeout_sec) {
+            let words = format!("is {}; it may be 1 to 60", self.timeout_sec);
+            return Err(fault.of("timeout_sec", words));
+        }
+        let mount = self.mount.trim_matches('/');
+        let auth_mount = self.auth_mount.trim_matches('/');
+        for (key, text) in [("mount", mount), ("auth_mount", auth_mount)] {
+            if !is_path(text) {
+                return Err(fault.of(key, format!("is {text:?}; write a path such as secret")));
+            }
+        }
+        let namespace = Some(self.namespace.clone()).filter(|text| !text.is_empty());
+        Ok(VaultOptions {
+            address: self.address(fault)?,
+            namespace,
+            mount: mount.to_owned(),
+            auth: self.auth(name, auth_mount, fault)?,
+            tls_ca: Some(self.tls_ca.clone()).filter(|path| !path.as_os_str().is_empty()),
+            timeout: Duration::from_secs(self.timeout_sec.into()),
+        })
+    }
+
+    fn address(&self, fault: &StoreFault<'_>) -> Result<Url, BadConfig> {
+        // The text is not repeated: somebody may have written a password into it.
+        let url = Url::parse(&self.address).ok().filter(|url| url.has_host());
+        let Some(url) = url else {
+            let words = "is not a URL; write one such as https://vault.bank.example:8200";
+            return Err(fault.of("address", words));
+        };
+        let has_more = url.query().is_some() || url.fragment().is_some();
+        if !url.username().is_empty() || url.password().is_some() || has_more {
+            return Err(fault.of("address", "may hold no user, password, query or fragment"));
+        }
+        match url.scheme() {
+            "https" => Ok(url),
+            "http" if is_here(&url) || self.allow_http => Ok(url),
+            "http" => Err(fault.of(
+                "address",
+                "is http:// to another machine, so anyone on the way could read every secret; write https://, or \
+                 allow_http = true",
+            )),
+            other => Err(fault.of("address", format!("begins with {other}; write https://"))),
+        }
+    }
+
+    fn auth(
+        &self,
+        name: &str,
+        auth_mount: &str,
+        fault: &StoreFault<'_>,
+    ) -> Result<VaultAuth, BadConfig> {
+        let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let store: String = name.chars().map(upper).collect();
+        let source = |file: &PathBuf, what: &str| match file.as_os_str().is_empty() {
+            true => CredentialSource::Variable(format!("PROCESSION_VAULT_{store}_{what}")),
+            false => CredentialSource::File(file.clone()),
+        };
+        match self.auth.as_str() {
+            "token" => Ok(VaultAuth::Token(source(&self.token_file, "TOKEN"))),
+            "approle" => {
+                let role_id = match (self.role_id.is_empty(), self.role_id_file.as_os_str()) {
+                    (false, _) => CredentialSource::Text(self.role_id.clone()),
+                    (true, file) if !file.is_empty() => {
+                        CredentialSource::File(self.role_id_file.clone())
+                    }
+                    (true, _) => {
+                        return Err(fault.of("role_id", "is empty; write it, or role_id_file"));
+                    }
+                };
+                let secret_id = source(&self.secret_id_file, "SECRET_ID");
+                Ok(VaultAuth::AppRole { mount: auth_mount.to_owned(), role_id, secret_id })
+            }
+            other => Err(fault.of("auth", format!("is {other:?}; write approle or token"))),
+        }
+    }
+}
+
+/// Whether a text is segments with slashes between them, none of which leads elsewhere.
+fn is_path(text: &str) -> bool {
+    text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+        && !text.chars().any(|c| c.is_control() || "?#%\\".contains(c))
+}
+
+impl SecretEntrySettings {
+    fn read(
+        &self,
+        name: &str,
+        kind: &str,
+        fault: &StoreFault<'_>,
+    ) -> Result<SecretEntry, BadConfig> {
+        let at = format!("secrets.{name}");
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !starts || !name.chars().all(fits) || name.len() > 100 {
+            let words = "has a name that cannot be used: 1 to 100 ASCII letters, digits and '_', the first no digit";
+            return Err(fault.of(&at, words));
+        }
+        let key = match self.key.is_empty() {
+            true => name.to_owned(),
+            false => self.key.clone(),
+        };
+        let is_usable = match kind {
+            "vault" => {
+                let (path, field) = key.split_once('#').unwrap_or((&key, "value"));
+                is_path(path) && !field.is_empty()
+            }
+            _ => is_path(&key) && !key.contains('/'),
+        };
+        if !is_usable {
+            let form = if kind == "vault" { "PATH#FIELD" } else { "the name of a file" };
+            return Err(fault.of(&format!("{at}.key"), format!("is {key:?}; write {form}")));
+        }
+        Ok(SecretEntry { key, access: self.access(&at, fault)? })
+    }
+
+    /// A secret of a store is for nobody unless the settings say for whom.
+    fn access(&self, at: &str, fault: &StoreFault<'_>) -> Result<GroupAccess, BadConfig> {
+        let code = |text: &str| {
+            let parsed = GroupCode::parse(text);
+            parsed.map_err(|_| fault.of(at, format!("has {text:?}, which is no code of a group")))
+        };
+        if self.owner_group.is_empty() && self.groups.is_empty() {
+            let words = "names no group; write groups = [\"GROUP\"] or owner_group, or groups = [\"*\"] for every \
+                         group";
+            return Err(fault.of(at, words));
+        }
+        if self.groups.iter().any(|group| group == ANY_GROUP) {
+            if self.groups.len() > 1 || !self.owner_group.is_empty() {
+                return Err(fault.of(at, "has \"*\" and groups; keep one of the two"));
+            }
+            return Ok(GroupAccess::default());
+        }
+        let owner_group = match self.owner_group.is_empty() {
+            true => None,
+            false => Some(code(&self.owner_group)?),
+        };
+        let groups: Vec<GroupCode> =
+            self.groups.iter().map(|text| code(text)).collect::<Result<_, _>>()?;
+        Ok(GroupAccess { owner_group, groups: (!groups.is_empty()).then_some(groups) })
+    }
+}
+
+impl Config {
+    /// The secret stores; none when there are no such settings.
+    pub fn secret_stores(&self) -> Result<SecretStores, BadConfig> {
+        Ok(SecretStores::new(self.store_options()?))
+    }
+
+    fn store_options(&self) -> Result<Vec<StoreOptions>, BadConfig> {
+        let mut all = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (name, settings) in &self.secret_stores {
+            let options = settings.options(name)?;
+            for secret in options.secrets.keys() {
+                if !seen.insert(secret.clone()) {
+                    let words = "is in another secret store too; keep one of the two";
+                    let fault = StoreFault { store: name };
+                    return Err(fault.of(&format!("secrets.{secret}"), words));
+                }
+            }
+            all.push(options);
+        }
+        Ok(all)
+    }
+
+    /// Folders and files that hold secrets of the stores or what opens them: no script sees them.
+    pub(super) fn secret_store_files(&self) -> Vec<PathBuf> {
+        let options = self.store_options().unwrap_or_default();
+        let folder = |store: StoreOptions| match store.backend {
+            StoreBackend::Folder(path) => resolve_path(&path).ok(),
+            StoreBackend::Vault(_) => None,
+        };
+        let mut files = self.store_login_files();
+        files.extend(options.into_iter().filter_map(folder));
+        files
+    }
+
+    /// Files that hold what opens a secret store.
+    pub(super) fn store_login_files(&self) -> Vec<PathBuf> {
+        let options = self.store_options().unwrap_or_default();
+        let files = |store: StoreOptions| match store.backend {
+            StoreBackend::Folder(_) => Vec::new(),
+            StoreBackend::Vault(vault) => VaultClient::credential_files(&vault),
+        };
+        options.into_iter().flat_map(files).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VAULT: &str = "[secret_stores.corp]\ntype = 'vault'\n";
+
+    fn read(text: &str) -> Result<Config, anyhow::Error> {
+        Config::read(text)
+    }
+
+    #[test]
+    fn secrets_of_stores_are_for_the_groups_that_the_settings_name() {
+        let text = "
+            [secret_stores.k8s]
+            type = 'folder'
+            path = '/etc/secrets'
+            secrets.LEDGER_PW = { key = 'ledger-password', owner_group = 'fin', groups = ['risk'] }
+            secrets.OPEN = { groups = ['*'] }
+            [secret_stores.corp]
+            type = 'vault'
+            address = 'https://vault.bank.example:8200'
+            role_id = 'r'
+            secret_id_file = '/etc/vault/secret-id'
+            secrets.FX = { key = 'batch/fx#password', groups = ['fx'] }
+        ";
+        let config = read(text).expect("settings");
+        let stores = config.secret_stores().expect("stores");
+        let words = |name: &str| {
+            let found = stores.find(name).expect(name);
+            (stores.describe(found), found.entry.access.describe())
+        };
+        assert_eq!(
+            words("LEDGER_PW"),
+            ("folder k8s, file ledger-password".to_owned(), "fin (owner), risk".to_owned())
+        );
+        assert_eq!(words("OPEN"), ("folder k8s, file OPEN".to_owned(), "every group".to_owned()));
+        assert_eq!(words("FX"), ("vault corp, batch/fx#password".to_owned(), "fx".to_owned()));
+        let hidden = config.secret_store_files();
+        assert_eq!(hidden, ["/etc/vault/secret-id", "/etc/secrets"].map(PathBuf::from));
+        // Paths and names of secrets are no secrets.
+        let shown = config.shown();
+        let corp = &shown["secret_stores"]["corp"];
+        assert_eq!(corp["secret_id_file"], "/etc/vault/secret-id");
+        assert_eq!(corp["secrets"]["FX"]["groups"][0], "fx");
+        assert!(read("").expect("settings").secret_stores().expect("none").secrets().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let folder = |entry: &str| {
+            format!("[secret_stores.k8s]\ntype = 'folder'\npath = '/x'\nsecrets.PW = {entry}\n")
+        };
+        let vault = |lines: &str| format!("{VAULT}{lines}\nsecrets = {{}}\n");
+        for (text, words) in [
+            (folder("{}"), "secret_stores.k8s.secrets.PW names no group"),
+            (folder("{ groups = ['*', 'a'] }"), "has \"*\" and groups"),
+            (folder("{ groups = ['a b'] }"), "has \"a b\", which is no code"),
+            (folder("{ key = '../pw', groups = ['a'] }"), "write the name of a file"),
+            (folder("{ key = '..', groups = ['a'] }"), "write the name of a file"),
+            (
+                "[secret_stores.k8s]\ntype = 'folder'\npath = 'x'\nsecrets = {}\n".to_owned(),
+                "must be an absolute path",
+            ),
+            (
+                "[secret_stores.a]\ntype = 'folder'\npath = '/x'\nsecrets.PW = {groups = ['*']}\n\
+                 [secret_stores.b]\ntype = 'folder'\npath = '/y'\nsecrets.PW = {groups = ['*']}\n"
+                    .to_owned(),
+                "secret_stores.b.secrets.PW is in another secret store too",
+            ),
+            (vault("address = 'vault:8200'"), "address is not a URL"),
+            (vault("address = 'http://vault.bank.example:8200'"), "http:// to another machine"),
+            (vault("address = 'https://u:p@vault.bank.example'"), "may hold no user"),
+            (vault("address = 'https://v.example'"), "role_id is empty"),
+            (
+                vault("address = 'https://v.example'\nauth = 'ldap'"),
+                "auth is \"ldap\"; write approle or token",
+            ),
+            (
+                vault("address = 'https://v.example'\nrole_id = 'r'\ntimeout_sec = 0"),
+                "timeout_sec is 0",
+            ),
+            (
+                vault("address = 'https://v.example'\nrole_id = 'r'\nmount = 'a/../b'"),
+                "mount is \"a/../b\"",
+            ),
+            ("[secret_stores.x]\ntype = 'aws'\nsecrets = {}\n".to_owned(), "type is \"aws\""),
+            ("[secret_stores.x]\ntype = 'vault'\ntoken = 's.x'\n".to_owned(), "unknown field"),
+        ] {
+            let error = format!("{:#}", read(&text).expect_err(&text));
+            assert!(error.contains(words), "{error}");
+        }
+        let clear =
+            vault("address = 'http://vault.bank.example:8200'\nallow_http = true\nauth = 'token'");
+        assert!(read(&clear).is_ok(), "meant");
+        assert!(read(&vault("address = 'http://127.0.0.1:8200'\nauth = 'token'")).is_ok());
+    }
+}

@@ -1,0 +1,210 @@
+//! secret_store: reads secrets where the installation keeps them: files and HashiCorp Vault. In: a name, the time. Out: a secret, or why there is none.
+//! May name: domain, outbound. Never: the database, a wait, a log line with a value.
+//! Invariant: a value is read anew each time it is asked for, and no error holds anything of one.
+
+pub mod secret_file;
+pub mod vault;
+mod vault_answer;
+
+use crate::domain::group_access::GroupAccess;
+use crate::domain::job::Definition;
+use crate::domain::lease::Uptime;
+use crate::secret_store::secret_file::SecretFile;
+use crate::secret_store::vault::{VaultClient, VaultOptions};
+use secrecy::SecretString;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Settings of one secret store.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub backend: StoreBackend,
+    /// The secrets that are taken from it, by the name that definitions use.
+    pub secrets: BTreeMap<String, SecretEntry>,
+}
+
+/// What a secret store is.
+#[derive(Clone, Debug)]
+pub enum StoreBackend {
+    /// A folder with a file for each secret: credentials of systemd, a mount of Kubernetes.
+    Folder(PathBuf),
+    /// A server of HashiCorp Vault, or one that speaks as it does.
+    Vault(Box<VaultOptions>),
+}
+
+/// One secret of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretEntry {
+    /// Where it is there: a file's name, or `PATH#FIELD`.
+    pub key: String,
+    /// Which groups may use it.
+    pub access: GroupAccess,
+}
+
+/// Why a store gives no secret; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretStoreError {
+    /// Asking again gives the same answer, until somebody changes something.
+    #[error("{0}")]
+    Unusable(String),
+    /// The store is away: it may answer in a moment.
+    #[error("{0}")]
+    Away(String),
+}
+
+/// A secret as it was read just now.
+#[derive(Debug)]
+pub struct ReadSecret {
+    /// The value.
+    pub value: SecretString,
+    /// What an operator may know of it: `version 3`.
+    pub remark: Option<String>,
+    /// Who else may read it where it is.
+    pub warning: Option<String>,
+}
+
+/// Where a configured secret comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredSecret {
+    /// The name of its store.
+    pub store: String,
+    /// Where it is there, and for whom.
+    pub entry: SecretEntry,
+}
+
+/// The secret stores of the settings. Clones are the same stores.
+#[derive(Clone, Debug, Default)]
+pub struct SecretStores(Arc<StoreSet>);
+
+#[derive(Debug, Default)]
+struct StoreSet {
+    backends: BTreeMap<String, SecretBackend>,
+    secrets: BTreeMap<String, ConfiguredSecret>,
+}
+
+#[derive(Debug)]
+enum SecretBackend {
+    Folder(PathBuf),
+    Vault(Box<VaultClient>),
+}
+
+impl SecretStores {
+    /// The stores of these settings, which the settings have checked.
+    pub fn new(all: Vec<StoreOptions>) -> Self {
+        let mut stores = StoreSet::default();
+        for StoreOptions { name, backend, secrets } in all {
+            let configured = |(secret, entry)| {
+                let store = name.clone();
+                (secret, ConfiguredSecret { store, entry })
+            };
+            stores.secrets.extend(secrets.into_iter().map(configured));
+            let backend = match backend {
+                StoreBackend::Folder(path) => SecretBackend::Folder(path),
+                StoreBackend::Vault(options) => {
+                    SecretBackend::Vault(Box::new(VaultClient::new(name.clone(), *options)))
+                }
+            };
+            stores.backends.insert(name, backend);
+        }
+        Self(Arc::new(stores))
+    }
+
+    /// Where a secret comes from; none when the settings do not name it.
+    pub fn find(&self, name: &str) -> Option<&ConfiguredSecret> {
+        self.0.secrets.get(name)
+    }
+
+    /// All secrets that the settings name.
+    pub fn secrets(&self) -> &BTreeMap<String, ConfiguredSecret> {
+        &self.0.secrets
+    }
+
+    /// Which groups may use which of them.
+    pub fn access(&self) -> BTreeMap<String, GroupAccess> {
+        let each = self.0.secrets.iter();
+        each.map(|(name, secret)| (name.clone(), secret.entry.access.clone())).collect()
+    }
+
+    /// Adds to a definition that was read from the tables what the settings say of secrets.
+    pub fn add_access(&self, defs: Definition) -> Definition {
+        Definition { configured_secrets: self.access(), ..defs }
+    }
+
+    /// Where a secret comes from, in words: `folder k8s, file ledger-password`.
+    pub fn describe(&self, secret: &ConfiguredSecret) -> String {
+        let (store, key) = (&secret.store, &secret.entry.key);
+        match self.0.backends.get(store) {
+            Some(SecretBackend::Vault(_)) => format!("vault {store}, {key}"),
+            Some(SecretBackend::Folder(_)) | None => format!("folder {store}, file {key}"),
+        }
+    }
+
+    /// Whether reading a secret asks another machine.
+    pub fn is_remote(&self, secret: &ConfiguredSecret) -> bool {
+        matches!(self.0.backends.get(&secret.store), Some(SecretBackend::Vault(_)))
+    }
+
+    /// Reads a secret. `now` decides whether a login still holds.
+    pub async fn read(
+        &self,
+        secret: &ConfiguredSecret,
+        now: Uptime,
+    ) -> Result<ReadSecret, SecretStoreError> {
+        match self.0.backends.get(&secret.store) {
+            Some(SecretBackend::Folder(folder)) => read_of_folder(folder, secret).await,
+            Some(SecretBackend::Vault(vault)) => vault.read(&secret.entry.key, now).await,
+            None => Err(SecretStoreError::Unusable(format!("there is no store {}", secret.store))),
+        }
+    }
+
+    /// Renews the logins that would end otherwise; gives what went wrong.
+    pub async fn renew_logins(&self, now: Uptime) -> Vec<SecretStoreError> {
+        let mut errors = Vec::new();
+        for backend in self.0.backends.values() {
+            if let SecretBackend::Vault(vault) = backend {
+                errors.extend(vault.renew_login(now).await.err());
+            }
+        }
+        errors
+    }
+
+    /// Whether there is a login to renew.
+    pub fn has_logins(&self) -> bool {
+        self.0.backends.values().any(|backend| matches!(backend, SecretBackend::Vault(_)))
+    }
+
+    /// What an operator should know: files that others may read, a server that is asked in clear.
+    pub async fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for backend in self.0.backends.values() {
+            if let SecretBackend::Vault(vault) = backend {
+                warnings.extend(vault.weakness());
+            }
+        }
+        for secret in self.0.secrets.values() {
+            if let Some(SecretBackend::Folder(folder)) = self.0.backends.get(&secret.store) {
+                match read_of_folder(folder, secret).await {
+                    Ok(read) => warnings.extend(read.warning),
+                    Err(error) => warnings.push(error.to_string()),
+                }
+            }
+        }
+        warnings
+    }
+}
+
+async fn read_of_folder(
+    folder: &Path,
+    secret: &ConfiguredSecret,
+) -> Result<ReadSecret, SecretStoreError> {
+    let path = folder.join(&secret.entry.key);
+    let file = SecretFile::read_aside(&path).await;
+    let file = file.map_err(|error| {
+        SecretStoreError::Unusable(format!("secret store {}: {error}", secret.store))
+    })?;
+    Ok(ReadSecret { value: file.whole(), remark: None, warning: file.permission_warning(&path) })
+}

@@ -1,0 +1,164 @@
+//! Every text that is sealed under the installation's key, wherever it is stored: the values of `sealed_secret` and
+//! `executor_group`, which a new key re-seals, and what definitions, their versions and batches hold of
+//! `secrets: NAME: {sealed: TEXT}`, which only a changed definition replaces.
+
+use crate::db::{Row, Value};
+use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::xxl_run::AppName;
+use crate::store::{Tx, packed, shared};
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A row whose sealed text can be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SealedRow {
+    /// A stored secret.
+    StoredSecret(String),
+    /// The token of a group of executors.
+    ExecutorToken(AppName),
+}
+
+/// A sealed text with the row that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredSeal {
+    /// The row.
+    pub row: SealedRow,
+    /// The sealed text.
+    pub sealed: String,
+}
+
+/// Where a definition is kept that holds sealed texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefinitionCopy {
+    /// What is defined now.
+    Current,
+    /// A version of a group.
+    Version,
+    /// A batch that has not ended.
+    OpenBatch,
+    /// A batch that has ended and may be rerun.
+    EndedBatch,
+}
+
+/// A sealed text of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinedSeal {
+    /// Where.
+    pub copy: DefinitionCopy,
+    /// The secret's name.
+    pub name: String,
+    /// The sealed text.
+    pub sealed: String,
+}
+
+/// The sealed texts that can be replaced, in an order that never changes: two processes that replace them wait for
+/// each other and never in a circle.
+pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
+    let secrets = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
+    let tokens = "SELECT app_name, token_sealed FROM executor_group ORDER BY app_name";
+    let [secrets, tokens] =
+        tx.fetch_sets([secrets, tokens]).await.context("read the sealed texts")?;
+    let secret = |row: &Row| -> Result<StoredSeal> {
+        let name = SealedRow::StoredSecret(row.text("secret_name")?);
+        Ok(StoredSeal { row: name, sealed: row.text("sealed")? })
+    };
+    let token = |row: &Row| -> Result<StoredSeal> {
+        let app = AppName::parse(&row.text("app_name")?)?;
+        Ok(StoredSeal { row: SealedRow::ExecutorToken(app), sealed: row.text("token_sealed")? })
+    };
+    secrets.iter().map(secret).chain(tokens.iter().map(token)).collect()
+}
+
+/// The sealed texts of stored secrets, by name.
+pub async fn stored_secrets(tx: &mut Tx) -> Result<BTreeMap<String, String>> {
+    let sql = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
+    let rows = tx.fetch_all(sql, &[]).await.context("read the sealed texts")?;
+    rows.iter().map(|row| Ok((row.text("secret_name")?, row.text("sealed")?))).collect()
+}
+
+/// Puts another sealed text in the place of this one; whether it was still there. Who sealed the value and when stays as
+/// it is, because the value does.
+pub async fn replace(tx: &mut Tx, old: &StoredSeal, sealed: &str) -> Result<bool> {
+    let (sql, key) = match &old.row {
+        SealedRow::StoredSecret(name) => (
+            "UPDATE sealed_secret SET sealed = ? WHERE secret_name = ? AND sealed = ?",
+            name.as_str(),
+        ),
+        SealedRow::ExecutorToken(app) => (
+            "UPDATE executor_group SET token_sealed = ? WHERE app_name = ? AND token_sealed = ?",
+            app.as_str(),
+        ),
+    };
+    let values = [sealed.into(), key.into(), old.sealed.as_str().into()];
+    Ok(tx.execute(sql, &values).await.context("replace a sealed text")? > 0)
+}
+
+/// What the present definition holds.
+pub async fn of_definition(tx: &mut Tx) -> Result<Vec<DefinedSeal>> {
+    let secrets = shared::declared_secrets(tx).await?;
+    Ok(seals(DefinitionCopy::Current, secrets).collect())
+}
+
+/// Where to go on reading, and what was found before.
+#[derive(Debug, Default)]
+pub struct SealPage {
+    /// The sealed texts.
+    pub found: Vec<DefinedSeal>,
+    /// The id of the last row; none when there is no more.
+    pub last: Option<i64>,
+}
+
+/// Rows that are read at a time: each may hold a definition of megabytes.
+const PAGE: u32 = 20;
+
+/// What one page of versions holds, from behind the row `after` on.
+pub async fn of_versions(tx: &mut Tx, after: i64) -> Result<SealPage> {
+    let sql = "SELECT version_id AS id, definition AS body FROM definition_version \
+               WHERE version_id > ? AND (definition LIKE 'gzip:%' OR definition LIKE '%\"sealed\"%') \
+               ORDER BY version_id LIMIT ?";
+    let rows = tx.fetch_all(sql, &[after.into(), PAGE.into()]).await;
+    page(&rows.context("read definition_version")?, |_| Ok(DefinitionCopy::Version))
+}
+
+/// What one page of batches holds, from behind the row `after` on.
+pub async fn of_batches(tx: &mut Tx, after: i64) -> Result<SealPage> {
+    let sql = "SELECT batch_id AS id, snapshot AS body, end_time FROM job_batch \
+               WHERE batch_id > ? AND (snapshot LIKE 'gzip:%' OR snapshot LIKE '%\"sealed\"%') \
+               ORDER BY batch_id LIMIT ?";
+    let values: [Value; 2] = [after.into(), PAGE.into()];
+    let rows = tx.fetch_all(sql, &values).await.context("read job_batch")?;
+    page(&rows, |row| {
+        Ok(match row.opt_time("end_time")? {
+            Some(_) => DefinitionCopy::EndedBatch,
+            None => DefinitionCopy::OpenBatch,
+        })
+    })
+}
+
+/// Of a stored definition only the secrets.
+#[derive(Deserialize)]
+struct SecretsOnly {
+    #[serde(default)]
+    secrets: Vec<SecretSource>,
+}
+
+fn page(rows: &[Row], copy: impl Fn(&Row) -> Result<DefinitionCopy>) -> Result<SealPage> {
+    let mut page = SealPage::default();
+    for row in rows {
+        let body: SecretsOnly = packed::unpack(&row.text("body")?).context("read a definition")?;
+        page.found.extend(seals(copy(row)?, body.secrets));
+        page.last = Some(row.int("id")?);
+    }
+    if rows.len() < PAGE as usize {
+        page.last = None;
+    }
+    Ok(page)
+}
+
+fn seals(copy: DefinitionCopy, secrets: Vec<SecretSource>) -> impl Iterator<Item = DefinedSeal> {
+    secrets.into_iter().filter_map(move |secret| match secret.from {
+        SecretFrom::Sealed(sealed) => Some(DefinedSeal { copy, name: secret.name, sealed }),
+        SecretFrom::Env(_) | SecretFrom::File(_) => None,
+    })
+}
