@@ -182,4 +182,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0020_output_values.sql"),
         ],
     ),
+    (
+        23,
+        "job approval",
+        [
+            include_str!("../../../migrations/sqlite/0023_job_approval.sql"),
+            include_str!("../../../migrations/mysql/0023_job_approval.sql"),
+            include_str!("../../../migrations/postgres/0023_job_approval.sql"),
+        ],
+    ),
 ];
