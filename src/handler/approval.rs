@@ -78,7 +78,7 @@ async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         asked = ctx.approvals.ask(rule) => asked?,
     };
     if asked.decision.status != ApprovalStatus::Waiting {
-        return Ok(outcome(task, asked.id, &asked.decision));
+        return Ok(outcome(asked.id, &asked.decision));
     }
     let approvers = rule.describe(&task.job.group, Lang::En);
     let notified = match asked.notified {
@@ -96,7 +96,7 @@ async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let reason = tokio::select! {
         biased;
         decision = ctx.approvals.ended(asked.id) => {
-            return Ok(outcome(task, asked.id, &decision?));
+            return Ok(outcome(asked.id, &decision?));
         }
         reason = ctx.stopped() => reason,
         () = tokio::time::sleep(asked.left) => StopReason::TimedOut,
@@ -108,7 +108,7 @@ async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     };
     // Somebody may have decided in this moment; then that counts.
     let decision = ctx.approvals.close(asked.id, to).await?;
-    Ok(outcome(task, asked.id, &decision))
+    Ok(outcome(asked.id, &decision))
 }
 
 /// A stop that leaves the approval as it is, for whoever goes on with it.
@@ -123,7 +123,7 @@ fn stopped_before(reason: StopReason) -> Outcome {
     Outcome::ended(end, message).before_it_began()
 }
 
-fn outcome(task: &Task, id: ApprovalId, decision: &ApprovalDecision) -> Outcome {
+fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> Outcome {
     let mut values = BTreeMap::from([
         ("approval_id".to_owned(), Some(id.0.to_string())),
         ("decision".to_owned(), Some(decision.status.to_string())),
@@ -134,19 +134,13 @@ fn outcome(task: &Task, id: ApprovalId, decision: &ApprovalDecision) -> Outcome 
         values.insert("decided_at".to_owned(), decision.at.map(|at| at.to_string()));
     }
     let outputs = Outputs { values, ..Outputs::default() };
-    let message = match decision.status {
-        ApprovalStatus::Expired => {
-            format!("{} within its {} s", decision.describe(), task.job.timeout_sec)
-        }
-        _ => decision.describe(),
-    };
     let end = match decision.status {
         ApprovalStatus::Approved => End::Success,
         ApprovalStatus::Rejected | ApprovalStatus::Waiting => End::Failed,
         ApprovalStatus::Expired => End::TimedOut,
         ApprovalStatus::Withdrawn => End::Killed,
     };
-    let ended = Outcome { outputs, ..Outcome::ended(end, message) };
+    let ended = Outcome { outputs, ..Outcome::ended(end, decision.describe()) };
     match decision.status {
         // Asking once more would be asking until the answer is yes.
         ApprovalStatus::Rejected => ended.for_good(),

@@ -218,7 +218,7 @@ async fn time_runs_out_as_the_job_says(bench: Bench) {
     assert_eq!(bench.states(ids[0]).await, states);
     assert_eq!(approvals(&bench).await, ["EXPIRED", "EXPIRED"], "each attempt asks anew");
     let message = bench.rows(ids[0]).await[1].error_message.clone().unwrap_or_default();
-    assert!(message.contains("nobody decided in time within its 1 s"), "{message}");
+    assert!(message.contains("nobody decided in time"), "{message}");
     let refused = say(&bench, ids[0], ("wang", Verdict::Approve, None)).await.expect_err("late");
     assert!(refused.to_string().contains("nobody decided in time"), "{refused}");
 }
