@@ -63,13 +63,13 @@ pub(super) fn noun() -> Noun {
 
 /// A job of a batch.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct OfJob {
+pub(super) struct OfJob {
     /// The group's code.
-    group: String,
+    pub(super) group: String,
     /// The batch number.
-    batch_no: String,
+    pub(super) batch_no: String,
     /// The job's code or alias.
-    job: String,
+    pub(super) job: String,
 }
 
 impl OfJob {
@@ -83,7 +83,7 @@ impl OfJob {
     }
 
     /// The batch and the job's row, by its code or an alias.
-    async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
+    pub(super) async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
         let batch = self.batch(ask).await?;
         let code = parse_code_within(&batch.values.group, &self.job).map_err(|_| self.missing())?;
         let of = batch.batch_id;

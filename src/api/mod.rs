@@ -5,6 +5,7 @@
 //! door, for an admin of XXL-JOB; `admin` is one for its executors.
 
 pub mod admin;
+mod approvals;
 mod audit;
 mod authorize;
 mod backfill_changes;
@@ -87,6 +88,7 @@ use std::sync::Arc;
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
     vec![
+        approvals::noun(),
         audit::noun(),
         backfill_changes::noun(),
         batch_actions::noun(),

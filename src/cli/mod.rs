@@ -5,6 +5,7 @@
 mod act;
 mod act_args;
 mod act_words;
+mod approval;
 mod audit;
 mod backfill;
 mod backfill_args;
@@ -78,6 +79,7 @@ use crate::api::NoListener;
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch_ref::BatchRef;
 use crate::config::Config;
+use crate::domain::approval::Verdict;
 use crate::domain::lang::Lang;
 use anyhow::Result;
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -186,6 +188,12 @@ enum Verb {
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
+    /// Approve a job of type APPROVAL that waits: its batch goes on
+    Approve(approval::DecisionArgs),
+    /// Reject a job of type APPROVAL that waits: it fails and is not tried again
+    Reject(approval::DecisionArgs),
+    /// Approvals that jobs wait for, and with --all past ones
+    Approvals(approval::ApprovalsArgs),
     /// Schedules: list, show, next, firings; add, edit, pause, resume, remove, fire-now, skip-next
     #[command(subcommand)]
     Schedule(Box<schedule::ScheduleVerb>),
@@ -333,6 +341,9 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Backfill(args) => backfill::backfill(&global, args).await,
         Verb::Job(verb) => job::job(&global, verb).await,
+        Verb::Approve(args) => approval::decide_job(&global, &args, Verdict::Approve).await,
+        Verb::Reject(args) => approval::decide_job(&global, &args, Verdict::Reject).await,
+        Verb::Approvals(args) => approval::approvals(&global, &args).await,
         Verb::Schedule(verb) => schedule::schedule(&global, *verb).await,
         Verb::Event(verb) => event::event(&global, &verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,

@@ -12,8 +12,8 @@ mod shown;
 use crate::cli::batch_ref::one_group;
 use crate::cli::server::client::{Refused, Server};
 use crate::cli::server::columns::{
-    ACTS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES, REASONS,
-    SCHEDULES, VERSIONS,
+    ACTS, APPROVALS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES,
+    REASONS, SCHEDULES, VERSIONS,
 };
 use crate::cli::server::said::Said;
 use crate::cli::server::shown::Column;
@@ -78,6 +78,8 @@ pub(super) async fn dispatch(
         ["job", verb] => desk.job(verb).await,
         ["schedule", verb] => desk.schedule(verb).await,
         ["event", "send"] => desk.event().await,
+        [verb @ ("approve" | "reject")] => desk.decide_job(verb).await,
+        ["approvals"] => desk.approvals().await,
         ["node", verb] => desk.node(verb).await,
         ["outbox", verb] => desk.outbox(verb).await,
         ["backfill", verb] => desk.backfill(verb).await,
@@ -327,6 +329,32 @@ impl Desk<'_> {
             body["reason"] = json!("sent from the command line");
         }
         self.show(&self.server.post(&["events", &name], &body).await?, &[("fired", FIRED)])
+    }
+
+    async fn decide_job(&self, verb: &str) -> Result<Ended> {
+        let (no, job) = (self.said.must("batch_no"), self.said.must("job"));
+        let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
+        let path = ["groups", &group, "batches", &no, "jobs", &job, verb];
+        let done = self.server.post(&path, &json!({"comment": self.said.one("comment")})).await?;
+        if self.global.json {
+            out::json(&done)?;
+            return Ok(Ended::Well);
+        }
+        let job = done["approval"]["job_code"].as_str().unwrap_or(&job);
+        out::line(&match (self.lang(), verb) {
+            (Lang::En, "approve") => format!("job {job} of batch {no} is approved"),
+            (Lang::En, _) => format!("job {job} of batch {no} is rejected"),
+            (Lang::Zh, "approve") => format!("批次 {no} 的作业 {job} 已批准"),
+            (Lang::Zh, _) => format!("批次 {no} 的作业 {job} 已拒绝"),
+        });
+        Ok(Ended::Well)
+    }
+
+    async fn approvals(&self) -> Result<Ended> {
+        let most = self.said.number("limit").unwrap_or(USUAL);
+        let mut query = self.query(&[("group", "group")]);
+        query.extend(self.said.is("all").then(|| ("all", "true".to_owned())));
+        self.list(&["approvals"], &query, (most, APPROVALS)).await
     }
 
     async fn node(&self, verb: &str) -> Result<Ended> {

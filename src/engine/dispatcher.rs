@@ -19,6 +19,7 @@ use crate::domain::time::Millis;
 use crate::engine::acquire_batches::Serving;
 use crate::engine::active::Active;
 use crate::engine::admin::Admin;
+use crate::engine::approvals::ApprovalPoll;
 use crate::engine::attempt_record::recorded;
 use crate::engine::backfill::Backfill;
 use crate::engine::claim_ack::Claiming;
@@ -151,7 +152,6 @@ impl QueueDispatcher {
         let (sender, reports) = mpsc::unbounded_channel();
         let (meter, hints) = (Arc::<Meter>::default(), Hints::new(db.clone(), clock.clone()));
         let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
-        let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
             admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
             db: db.clone(),
@@ -164,10 +164,11 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
-            sessions: Arc::new(Sessions::new(max_parallel)),
+            sessions: Arc::new(Sessions::new(usize::try_from(options.max_parallel)?)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
+            approvals: ApprovalPoll::new(db.clone()),
             traced: false.into(),
             secret_stores: options.secret_stores.clone(),
         });

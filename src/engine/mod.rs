@@ -8,6 +8,7 @@
 pub mod acquire_batches;
 mod active;
 pub mod admin;
+pub mod approvals;
 mod attempt_record;
 pub mod backfill;
 mod claim;

@@ -9,6 +9,7 @@ use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::queue::KILL_UNCONFIRMED;
 use crate::domain::secret::Mask;
 use crate::engine::admin::OfTry;
+use crate::engine::approvals::AttemptApprovals;
 use crate::engine::attempt_record::Recording;
 use crate::engine::db_retry::answered_at_last;
 use crate::engine::dispatcher::QueueDispatcher;
@@ -94,10 +95,10 @@ async fn end_orphan(
 async fn ended(
     job: &Job,
     reason: StopReason,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
 ) -> Outcome {
-    let (task, context) = (task(job, snapshot), context(job, around));
+    let (task, context) = (task(job, snapshot), context(job, snapshot, around));
     if let Err(why) = context.claimed().await {
         return unconfirmed(&why);
     }
@@ -145,7 +146,7 @@ fn task(job: &Job, snapshot: &Snapshot) -> Task {
     }
 }
 
-fn context(job: &Job, around: &Arc<Surroundings>) -> Context {
+fn context(job: &Job, snapshot: &Arc<Snapshot>, around: &Arc<Surroundings>) -> Context {
     let claim = ToEnd {
         db: around.db.clone(),
         queue_id: job.queue_id,
@@ -159,6 +160,7 @@ fn context(job: &Job, around: &Arc<Surroundings>) -> Context {
         record: Arc::new(Recording::of(job, around, Mask::default())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         executors: Arc::new(OfTry::new(around, job)),
+        approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
         sessions: around.sessions.clone(),

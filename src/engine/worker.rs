@@ -16,6 +16,7 @@ use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
 use crate::engine::admin::{Admin, OfTry};
+use crate::engine::approvals::{ApprovalPoll, AttemptApprovals};
 use crate::engine::attempt_record::{Recording, refuse_marked};
 use crate::engine::claim_ack::Claimed;
 use crate::engine::claim_check::{Asker, RowClaim};
@@ -134,6 +135,8 @@ pub(super) struct Surroundings {
     pub(super) asker: Asker,
     /// Executors of XXL-JOB.
     pub(super) admin: Arc<Admin>,
+    /// Looks for decisions of people.
+    pub(super) approvals: ApprovalPoll,
     /// Whether spans are made, so that what bodies call may go on with the trace.
     pub(super) traced: AtomicBool,
     /// Where secrets of the installation are.
@@ -176,7 +179,7 @@ pub(super) async fn run_task(job: Job, snapshot: Arc<Snapshot>, around: Arc<Surr
 
 async fn run(
     job: &Job,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
     storage: &LogStorage<'_>,
 ) -> Outcome {
@@ -202,6 +205,7 @@ async fn run(
         record: Arc::new(Recording::of(job, around, mask.clone())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
         executors: Arc::new(OfTry::new(around, job)),
+        approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
         sessions: around.sessions.clone(),

@@ -4,6 +4,7 @@
 //! A new job type is one file here and one line in `HANDLERS`.
 
 mod address;
+pub mod approval;
 mod batch;
 mod bind;
 mod call_values;
@@ -91,6 +92,7 @@ pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &batch::SubBatch,
     &executor::Bean,
     &executor::Glue,
+    &approval::ApprovalHandler,
 ];
 
 /// The handler of a job type.
@@ -286,6 +288,8 @@ pub struct Context {
     pub batches: std::sync::Arc<dyn Batches>,
     /// Executors of XXL-JOB.
     pub executors: std::sync::Arc<dyn remote::Executors>,
+    /// Decisions of people.
+    pub approvals: std::sync::Arc<dyn approval::Approvals>,
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.
     pub pulse: tokio::sync::watch::Receiver<u64>,
     /// Second connections, over which bodies are looked after.

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod api_token;
+pub mod approval;
 pub mod audit;
 pub mod backfill;
 pub mod batch;

@@ -30,13 +30,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub const PAGE: usize = 64;
 
 /// The tables that retention removes rows of.
-pub const TABLES: [&str; 11] = [
+pub const TABLES: [&str; 12] = [
     "job_batch",
     "job_queue",
     "job_execution_logs",
     "job_log_line",
     "job_output_value",
     "job_report",
+    "job_approval",
     "email_notifications",
     "job_firing",
     "backfill",

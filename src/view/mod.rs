@@ -3,6 +3,7 @@
 //! Invariant: `--json` on the command line and the API give the same document, because it is made here once.
 
 pub mod act;
+pub mod approval;
 pub mod audit;
 pub mod backfill;
 pub mod batch;

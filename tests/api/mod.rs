@@ -1,5 +1,6 @@
 //! The API from outside, without a port: requests go into the router, answers come out.
 
+mod approvals;
 mod attacks;
 mod audit;
 mod batches;

@@ -168,7 +168,16 @@ impl Server {
 
     /// A token of a user, good for everything that the user may do.
     pub(crate) async fn token_of(&self, name: &UserName, days: u32) -> String {
-        let permissions = Permission::ALL.into_iter().collect();
+        self.token_for(name, &Permission::ALL, days).await
+    }
+
+    /// A token of a user that may do these things alone.
+    pub(crate) async fn token_with(&self, name: &UserName, permissions: &[Permission]) -> String {
+        self.token_for(name, permissions, 1).await
+    }
+
+    async fn token_for(&self, name: &UserName, permissions: &[Permission], days: u32) -> String {
+        let permissions = permissions.iter().copied().collect();
         let wish = TokenWish { name: "test".to_owned(), permissions, groups: None, days };
         let made = self.house.porter.add_token(&self.owner(), name, wish, None).await;
         made.expect("a token").1.expose_secret().to_owned()

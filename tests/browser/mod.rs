@@ -10,6 +10,7 @@
 )]
 
 mod api_page;
+mod approvals;
 mod axe;
 mod dag;
 mod executors;

@@ -6,25 +6,27 @@ use crate::browser::webdriver::{Browser, Theme};
 use serde_json::Value;
 
 const DEFINITION: &str = r#"
-groups: { month_end: { name: Month-end close }, daily: { name: 日终 } }
+groups: { month_end: { name: Month-end close }, daily: { name: 日终 }, release: {} }
 defaults: { group: month_end, type: SCRIPT, interpreter: sh, timeout_sec: 30, idempotent: true }
 jobs:
   LOAD: { name: Load rates, tags: [fx], script: 'echo loaded' }
   POST: { name: Post journals, depends_on: [LOAD], script: 'exit 1' }
   REPORT: { depends_on: [POST], script: 'echo reported' }
+  RELEASE: { group: release, type: APPROVAL, approval: { role: operator, question: Post the month? } }
   EOD: { group: daily, name: 日终汇总, script: 'echo 完成' }
 schedules:
   nightly: { group: daily, cron: '0 2 * * *', batch_no: day(0), time_zone: Asia/Shanghai }
 "#;
 
 /// Pages that the navigation does not lead to.
-const MORE: [&str; 7] = [
+const MORE: [&str; 8] = [
     "#/batches/month_end/202407",
     "#/batches/month_end/202407/list",
     "#/batches/month_end/202407/gantt",
     "#/groups/month_end",
     "#/groups/month_end/grid",
     "#/jobs/POST",
+    "#/approvals?all=true",
     "#/profile",
 ];
 
@@ -32,6 +34,7 @@ async fn walk(lang: &str, theme: Theme) {
     let house = House::with_admin(DEFINITION).await;
     house.does(&["batch", "open", "--group", "month_end", "--batch-no", "202407"]);
     house.does(&["batch", "open", "--group", "daily", "--batch-no", "20240731"]);
+    house.does(&["batch", "open", "--group", "release", "--batch-no", "202407"]);
     house.ended("month_end", "202407");
     house.ended("daily", "20240731");
     let browser = Browser::open(lang).await;

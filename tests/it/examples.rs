@@ -4,6 +4,7 @@
 use crate::util::host::{Host, Reply};
 use crate::util::{query, session, with_scratch};
 use procession::app::{self, App, Apply, Authorship, EmptyDatabase};
+use procession::domain::approval::Verdict;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
 use procession::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode};
@@ -15,9 +16,12 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::domain::trigger::At;
 use procession::domain::tx_class::TxClass;
+use procession::engine::approvals::{DecisionRequest, decide};
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::picture::{self, Drawn, JobState, View, Wishes};
 use procession::store;
+use procession::store::approval::ApprovalFilter;
+use procession::store::audit::Operator;
 use procession::store::executor_group::{self, KeptToken};
 use procession::store::executor_run::{self, Told};
 use secrecy::SecretString;
@@ -74,6 +78,7 @@ examples! {
     success_and_checks: "success-and-checks.yaml", "202407", Warning, sqlite mysql postgres;
     exactly_once: "exactly-once.yaml", "202407", Success, sqlite mysql postgres;
     executor_handler: "executor-handler.yaml", "202407", Success, sqlite mysql postgres;
+    approval: "approval.yaml", "202407", Success, no_database;
     quarter_of_months: "quarter-of-months.yaml", "2024Q3", Success, sqlite mysql postgres;
 }
 
@@ -176,11 +181,40 @@ async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
     let stop = CancellationToken::new();
     let work = dispatcher.run_until_done(&stop);
-    tokio::time::timeout(Duration::from_secs(180), work).await.expect("in time").expect("run");
+    let work = tokio::time::timeout(Duration::from_secs(180), work);
+    tokio::select! {
+        done = work => done.expect("in time").expect("run"),
+        () = approve_all(&app), if defs.jobs.iter().any(|job| job.approval.is_some()) => {}
+    }
     dispatcher.leave().await.expect("leave");
     let ran = read(&app, id).await;
     app.db.close().await;
     ran
+}
+
+/// Approves whatever waits, as a second person; never returns.
+async fn approve_all(app: &App) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut tx = app.db.read().await.expect("read");
+        let filter = ApprovalFilter { is_waiting: true, ..ApprovalFilter::default() };
+        let waiting = store::approval::page(&mut tx, &filter, (None, None), 10).await;
+        for one in waiting.expect("approvals") {
+            let batch = store::batch::get(&mut tx, one.batch_id).await.expect("batch");
+            let row = store::queue::of_job(&mut tx, one.batch_id, &one.job).await;
+            let row = row.expect("read").expect("the job");
+            let by = Operator { actor: "controller.zhao".to_owned(), host: "h".to_owned() };
+            let request = DecisionRequest {
+                batch: &batch,
+                row: &row,
+                verdict: Verdict::Approve,
+                comment: None,
+                by: &by,
+                grants: None,
+            };
+            decide(&app.db, &request, app.server_now().await.expect("now")).await.expect("decide");
+        }
+    }
 }
 
 /// The executor of an example, when it has one: it has done at once what it is asked for, which is to say
@@ -306,11 +340,14 @@ fn assert_drawn(ran: &Ran) {
     assert_eq!(dot.matches(" -> ").count(), ran.snapshot.dependencies.len(), "{dot}");
 }
 
-/// A mail for each address of a job that failed for good, and no other.
+/// A mail for each address of a job that failed for good or waited for an approval, and no other.
 fn assert_mailed(ran: &Ran) {
     let group = &ran.snapshot.group.notify_email;
     let mut expected = Vec::new();
     for (row, job) in ran.rows.iter().zip(&ran.snapshot.jobs) {
+        if job.approval.is_some() {
+            expected.push(format!("{} approval_wanted controllers@bank.example", job.code));
+        }
         let kind = match row.status {
             QueueStatus::Failed => "failed",
             QueueStatus::Timeout => "timeout",
@@ -368,6 +405,14 @@ async fn posted_once(ran: &Ran, url: &str) {
     assert!(keys.len() == 1 && key.ends_with("/202407/GL_POST/1"), "{keys:?}");
 }
 
+/// What `retry-that-succeeds.yaml` took.
+fn fetched_at_the_third_attempt(ran: &Ran) {
+    let starts: Vec<_> = ran.starts.iter().map(|(code, n)| (code.as_str(), *n)).collect();
+    assert_eq!(starts, [("FETCH_RATES", 3), ("RATES_READY", 1), ("STORE_RATES", 1)]);
+    assert_eq!((ran.rows[0].attempt, ran.rows[0].try_count), (3, 2));
+    assert_eq!(ran.value("FETCH_RATES.usd_cny"), "7.1346");
+}
+
 /// What each example says of itself.
 async fn as_promised(path: &str, ran: &Ran, url: &str) {
     assert_states(path, ran);
@@ -376,12 +421,7 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         "quarter-end-consolidation.yaml" => {
             as_written(&folder().join("quarter-end-consolidation"), ran, url).await;
         }
-        "retry-that-succeeds.yaml" => {
-            let starts: Vec<_> = ran.starts.iter().map(|(code, n)| (code.as_str(), *n)).collect();
-            assert_eq!(starts, [("FETCH_RATES", 3), ("RATES_READY", 1), ("STORE_RATES", 1)]);
-            assert_eq!((ran.rows[0].attempt, ran.rows[0].try_count), (3, 2));
-            assert_eq!(ran.value("FETCH_RATES.usd_cny"), "7.1346");
-        }
+        "retry-that-succeeds.yaml" => fetched_at_the_third_attempt(ran),
         "pools-and-locks.yaml" => {
             assert_eq!(ran.starts["POOL_RATES"], 3);
             assert_eq!(ran.value("POOL_REPORT_BALANCE.balance"), "130");
@@ -396,6 +436,7 @@ async fn as_promised(path: &str, ran: &Ran, url: &str) {
         "sensor-wait.yaml" => assert_eq!(ran.value("ARRIVAL_WAIT.row_cnt"), "1200"),
         "sub-batch.yaml" => assert_eq!(ran.value("REGION_REPORT.branch_batch"), "202406"),
         "exactly-once.yaml" => posted_once(ran, url).await,
+        "approval.yaml" => assert_eq!(ran.value("CLOSE_RELEASE.decided_by"), "controller.zhao"),
         "executor-handler.yaml" => {
             assert_eq!(ran.value("PAY_SEND.handle_code"), "200");
             assert_eq!(ran.value("PAY_BOOK.sent_cnt"), "12");

@@ -71,6 +71,16 @@ pub(super) const ACTS: &[Column] = &[
     ("job_code", "JOB", "作业"),
     ("reason", "WHY", "原因"),
 ];
+pub(super) const APPROVALS: &[Column] = &[
+    ("approval_id", "ID", "编号"),
+    ("batch_no", "BATCH", "批次"),
+    ("group", "GROUP", "作业组"),
+    ("job_code", "JOB", "作业"),
+    ("status", "STATUS", "状态"),
+    ("approvers", "APPROVERS", "审批人"),
+    ("deadline", "UNTIL", "截止时间"),
+    ("decided_by", "DECIDED BY", "决定人"),
+];
 pub(super) const BACKFILLS: &[Column] = &[
     ("backfill_id", "ID", "编号"),
     ("group", "GROUP", "作业组"),

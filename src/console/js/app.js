@@ -23,6 +23,7 @@ route('/schedules/:code', page('schedule'), { nav: '/schedules' });
 route('/calendar', page('calendar'), { nav: '/calendar' });
 route('/calendars', page('calendars'), { nav: '/calendars' });
 route('/calendars/:code', page('calendars'), { nav: '/calendars' });
+route('/approvals', page('approvals'), { nav: '/approvals' });
 route('/backfills', page('backfills'), { nav: '/backfills' });
 route('/backfills/:id', page('backfill'), { nav: '/backfills' });
 route('/definition', page('definition'), { nav: '/definition' });

@@ -2,6 +2,7 @@
 
 import { actionButtons } from './actions.js';
 import { api, live } from './api.js';
+import { decideButtons } from './approve.js';
 import { t } from './i18n.js';
 import { clean, logView } from './log_view.js';
 import { setQuery, to } from './router.js';
@@ -140,6 +141,17 @@ function makePanel({ group, no, job, batch, onChange, onclose, hear, from, tab =
     told = next;
     put(
       actions,
+      doc.job_type === 'APPROVAL' &&
+        doc.status === 'RUNNING' &&
+        decideButtons({
+          group,
+          no,
+          job,
+          onDone: () => {
+            refresh();
+            onChange?.();
+          },
+        }),
       actionButtons({
         group,
         no,
@@ -267,7 +279,10 @@ function nowTab(doc, { at, toLog, open: openOther }) {
   }
   const { session, node, expected, below } = doc;
   return [
-    error && section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error))),
+    error &&
+      (doc.status === 'SUCCESS'
+        ? section(t('job.remark'), h('p', error))
+        : section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error)))),
     why &&
       !(error && why.why.includes(error)) &&
       section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),

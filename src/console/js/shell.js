@@ -36,6 +36,7 @@ const NAV = [
     [
       ['/', 'dashboard', 'dashboard'],
       ['/batches', 'batches', 'batches'],
+      ['/approvals', 'approvals', 'check'],
       ['/calendar', 'calendar', 'calendar'],
       ['/backfills', 'backfills', 'backfill'],
     ],

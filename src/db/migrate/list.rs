@@ -191,4 +191,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0021_opening_in_steps.sql"),
         ],
     ),
+    (
+        23,
+        "job approval",
+        [
+            include_str!("../../../migrations/sqlite/0023_job_approval.sql"),
+            include_str!("../../../migrations/mysql/0023_job_approval.sql"),
+            include_str!("../../../migrations/postgres/0023_job_approval.sql"),
+        ],
+    ),
 ];

@@ -23,6 +23,8 @@ pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     let runs = count(tx, Text::CountRuns, ids).await?;
     // Few installations have any.
     all.extend((runs > 0).then_some(("executor_run", runs)));
+    let approvals = count(tx, Text::CountApprovals, ids).await?;
+    all.extend((approvals > 0).then_some(("job_approval", approvals)));
     let rows = rows_of(tx, ids, EVERY).await?;
     all.insert("job_execution_logs", count(tx, Text::CountLogs, &rows).await?);
     all.insert("job_log_line", count(tx, Text::CountLines, &rows).await?);

@@ -243,7 +243,7 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
             dropped.add("job_report", tx.execute(sql, &key).await.context("remove a report")?);
         }
     }
-    if !remove_runs(tx, ids, dropped).await? {
+    if !remove_runs(tx, ids, dropped).await? || !remove_approvals(tx, ids, dropped).await? {
         return Ok(0);
     }
     let most = usize::try_from(dropped.room)?.min(ids.len());
@@ -264,6 +264,20 @@ async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<
     }
     runs.truncate(usize::try_from(room)?);
     remove(tx, "executor_run", "log_id", &runs, dropped).await?;
+    Ok(dropped.room > 0)
+}
+
+/// Removes the approvals of these batches; `false` when there was no room for all.
+async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
+    let room = u32::try_from(dropped.room)?;
+    let mut keys = Vec::new();
+    for (sql, values) in placed(Text::Approvals, ids, &[room.into()]) {
+        for row in tx.fetch_all(&sql, &values).await.context("look for old approvals")? {
+            keys.push(row.int("approval_id")?);
+        }
+    }
+    keys.truncate(usize::try_from(room)?);
+    remove(tx, "job_approval", "approval_id", &keys, dropped).await?;
     Ok(dropped.room > 0)
 }
 

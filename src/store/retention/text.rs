@@ -56,6 +56,8 @@ pub enum Text {
     OutputValues,
     /// Runs of executors for batches.
     Runs,
+    /// Approvals of batches.
+    Approvals,
     /// Mails of batches.
     MailsOf,
     /// How many rows batches have.
@@ -70,6 +72,8 @@ pub enum Text {
     CountReports,
     /// How many runs of executors batches have.
     CountRuns,
+    /// How many approvals batches have.
+    CountApprovals,
     /// How many mails batches have.
     CountMails,
     /// How many batches of a group have not ended.
@@ -149,11 +153,13 @@ const OUTPUT_VALUES: &str = "SELECT queue_id, attempt, value_no, chunk_no FROM j
 const COUNT_OUTPUT_VALUES: &str =
     "SELECT COUNT(*) AS n FROM job_output_value WHERE queue_id IN ({list})";
 const RUNS: &str = "SELECT log_id FROM executor_run WHERE batch_id IN ({list}) LIMIT ?";
+const APPROVALS: &str = "SELECT approval_id FROM job_approval WHERE batch_id IN ({list}) LIMIT ?";
 const MAILS_OF: &str = "SELECT id FROM email_notifications WHERE batch_id IN ({list}) \
      AND status NOT IN ('pending', 'failed') LIMIT ?";
 const COUNT_ROWS: &str = "SELECT COUNT(*) AS n FROM job_queue WHERE batch_id IN ({list})";
 const COUNT_REPORTS: &str = "SELECT COUNT(*) AS n FROM job_report WHERE batch_id IN ({list})";
 const COUNT_RUNS: &str = "SELECT COUNT(*) AS n FROM executor_run WHERE batch_id IN ({list})";
+const COUNT_APPROVALS: &str = "SELECT COUNT(*) AS n FROM job_approval WHERE batch_id IN ({list})";
 const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
      WHERE batch_id IN ({list}) AND status NOT IN ('pending', 'failed')";
 // By keys of rows and not by a join: of one, PostgreSQL would read all of the logs for 64 batches.
@@ -199,7 +205,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
 
 impl Text {
     /// Every statement.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 43] = [
         Self::NextGroup,
         Self::NewestFrom,
         Self::Candidates,
@@ -226,12 +232,14 @@ impl Text {
         Self::OutputValues,
         Self::CountOutputValues,
         Self::Runs,
+        Self::Approvals,
         Self::MailsOf,
         Self::CountRows,
         Self::CountLogs,
         Self::CountLines,
         Self::CountReports,
         Self::CountRuns,
+        Self::CountApprovals,
         Self::CountMails,
         Self::CountOpen,
         Self::CountYoung,
@@ -271,12 +279,14 @@ impl Text {
             Self::OutputValues => OUTPUT_VALUES,
             Self::CountOutputValues => COUNT_OUTPUT_VALUES,
             Self::Runs => RUNS,
+            Self::Approvals => APPROVALS,
             Self::MailsOf => MAILS_OF,
             Self::CountRows => COUNT_ROWS,
             Self::CountLogs => COUNT_LOGS,
             Self::CountLines => COUNT_LINES,
             Self::CountReports => COUNT_REPORTS,
             Self::CountRuns => COUNT_RUNS,
+            Self::CountApprovals => COUNT_APPROVALS,
             Self::CountMails => COUNT_MAILS,
             Self::CountOpen => COUNT_OPEN,
             Self::CountYoung => COUNT_YOUNG,

@@ -101,7 +101,7 @@ async fn reports(bench: &Bench) -> i64 {
     bench.number("SELECT COUNT(*) AS n FROM job_report").await
 }
 
-async fn pass(bench: &Bench, ms: i64, living: &mut [&mut QueueDispatcher]) {
+pub(super) async fn pass(bench: &Bench, ms: i64, living: &mut [&mut QueueDispatcher]) {
     for _ in 0..(ms / 3_000) {
         bench.clock.advance(3_000);
         for node in living.iter_mut() {

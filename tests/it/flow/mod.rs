@@ -1,5 +1,6 @@
 //! The whole engine on a scratch metadata database, beat by beat, with a clock set by hand.
 
+mod approvals;
 mod backfill;
 mod checks;
 mod children;

@@ -150,11 +150,11 @@ fn values(text: Text) -> Vec<Value> {
         Text::Rows | Text::Logs | Text::Lines | Text::Reports | Text::Runs | Text::MailsOf => {
             with(&[1_000i64.into()])
         }
-        Text::OutputValues => with(&[1_000i64.into()]),
+        Text::OutputValues | Text::Approvals => with(&[1_000i64.into()]),
         Text::LinesOfOne | Text::LinesUpTo => vec![777i64.into(), 100i64.into()],
         Text::CountRows | Text::CountLogs | Text::CountLines => keys(),
         Text::CountReports | Text::CountRuns | Text::CountMails => keys(),
-        Text::CountOutputValues => keys(),
+        Text::CountOutputValues | Text::CountApprovals => keys(),
         Text::Firing | Text::Backfill => [vec![Value::from("FIRED")], walk()].concat(),
         Text::OfFirings => [keys(), keys()].concat(),
         Text::OfBackfills => keys(),

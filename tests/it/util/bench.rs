@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::notice;
 use procession::db::sqlite_file::ProtectedFiles;
+use procession::domain::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
 use procession::domain::batch::BatchOrder;
 use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
@@ -14,6 +15,7 @@ use procession::domain::params::{BatchValues, BoundParam};
 use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::Source;
 use procession::domain::time::Millis;
+use procession::handler::approval::{Approvals, AskedApproval};
 use procession::handler::isolation_probe::IsolationProbe;
 use procession::handler::log::{Line, RunLog};
 use procession::handler::remote::{Executors, RemoteCall};
@@ -112,6 +114,27 @@ impl Executors for NoExecutors {
 
     fn end<'a>(&'a self, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
         async { Outcome::ended(End::Unknown, "this test has no executors") }.boxed()
+    }
+}
+
+/// Asks nobody.
+struct NoApprovals;
+
+impl Approvals for NoApprovals {
+    fn ask<'a>(&'a self, _: &'a ApprovalRule) -> BoxFuture<'a, Result<AskedApproval, String>> {
+        async { Err("this test has no approvers".to_owned()) }.boxed()
+    }
+
+    fn ended(&self, _: ApprovalId) -> BoxFuture<'_, Result<ApprovalDecision, String>> {
+        async { Err("this test has no approvers".to_owned()) }.boxed()
+    }
+
+    fn close(
+        &self,
+        _: ApprovalId,
+        _: ApprovalStatus,
+    ) -> BoxFuture<'_, Result<ApprovalDecision, String>> {
+        async { Err("this test has no approvers".to_owned()) }.boxed()
     }
 }
 
@@ -231,6 +254,7 @@ impl Bench {
             record: Arc::new(Recorded { home: ("SELECT 'away'".to_owned(), "home".to_owned()) }),
             batches: Arc::new(NoBatches),
             executors: Arc::new(NoExecutors),
+            approvals: Arc::new(NoApprovals),
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
             sessions: Arc::new(procession::handler::sessions::Sessions::new(4)),

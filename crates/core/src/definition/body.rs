@@ -46,6 +46,7 @@ fn word(part: BodyPart) -> &'static str {
         BodyPart::Sensor => "sensor",
         BodyPart::SubBatch => "sub_batch",
         BodyPart::Executor => "executor",
+        BodyPart::Approval => "approval",
     }
 }
 
@@ -80,6 +81,7 @@ fn refuse_foreign_parts(
         (BodyPart::Sensor, "sensor", raw.sensor.as_ref().map(|s| s.at.clone())),
         (BodyPart::SubBatch, "sub_batch", raw.sub_batch.as_ref().map(|s| s.at.clone())),
         (BodyPart::Executor, "executor", raw.executor.as_ref().map(|e| e.at.clone())),
+        (BodyPart::Approval, "approval", raw.approval.as_ref().map(|a| a.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
@@ -144,6 +146,9 @@ fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
     }
     if value(BodyPart::Executor) {
         def.executor = raw.executor.as_ref().map(|e| Box::new(e.value.clone()));
+    }
+    if value(BodyPart::Approval) {
+        def.approval = raw.approval.as_ref().map(|a| Box::new(a.value.clone()));
     }
 }
 
@@ -228,6 +233,7 @@ fn require_parts(
             BodyPart::Sensor => def.sensor.is_some(),
             BodyPart::SubBatch => raw.sub_batch.is_some(),
             BodyPart::Executor => raw.executor.is_some(),
+            BodyPart::Approval => raw.approval.is_some(),
         };
         if !there {
             let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));

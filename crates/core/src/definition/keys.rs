@@ -114,6 +114,7 @@ pub(crate) const NOTIFY: &[&str] = &[
     "running_long",
     "late_finish",
     "will_be_late",
+    "approval_wanted",
     "batch_long",
     "batch_timeout",
     "batch_done",
@@ -139,6 +140,7 @@ pub(crate) const JOB: &[&str] = &[
     "sensor",
     "sub_batch",
     "executor",
+    "approval",
     "for_each",
 ];
 /// A schedule.
@@ -195,6 +197,8 @@ pub(crate) const SENSOR: &[&str] = &["poll_sec"];
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
 /// What a HANDLER or GLUE job asks of an executor.
 pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
+/// Who may approve an APPROVAL job.
+pub(crate) const APPROVAL: &[&str] = &["role", "permission", "users", "four_eyes", "question"];
 /// The list of a fan-out.
 pub(crate) const FOR_EACH: &[&str] = &["items", "param", "output", "max_parallel"];
 /// A list that is not written down.

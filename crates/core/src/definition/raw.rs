@@ -3,6 +3,7 @@
 use crate::definition::fault::{At, Place};
 use crate::definition::job_names::QualifiedName;
 use crate::definition::read_schedules::RawSchedule;
+use crate::domain::approval::ApprovalRule;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::due::{Due, Factor};
@@ -172,6 +173,7 @@ pub(crate) struct RawJob {
     pub sensor: Option<At<Sensor>>,
     pub sub_batch: Option<At<SubBatch>>,
     pub executor: Option<At<ExecutorCall>>,
+    pub approval: Option<At<ApprovalRule>>,
     pub for_each: Option<At<ForEach>>,
 }
 

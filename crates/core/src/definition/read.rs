@@ -289,6 +289,7 @@ pub(crate) fn job_named(
         sensor: read_kinds::sensor(&mut fields),
         sub_batch: read_kinds::sub_batch(&mut fields),
         executor: executor::read(&mut fields),
+        approval: read_kinds::approval(&mut fields),
         for_each: read_kinds::for_each(&mut fields),
     }
 }

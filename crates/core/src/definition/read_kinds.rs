@@ -4,13 +4,16 @@ use crate::definition::budget::Limit;
 use crate::definition::fault::{At, Report};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{
-    FOR_EACH, HOST, HTTP, ITEMS, PARALLEL_MAX, POLL_MAX, SENSOR, SUB_BATCH,
+    APPROVAL, FOR_EACH, HOST, HTTP, ITEMS, PARALLEL_MAX, POLL_MAX, SENSOR, SUB_BATCH,
 };
 use crate::definition::node::{Node, Value};
+use crate::domain::access::{Permission, Role};
+use crate::domain::approval::ApprovalRule;
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::body::{ForEach, HttpBody, HttpCall, HttpHost, Items, Sensor, SubBatch};
 use crate::domain::http_call::METHODS;
 use crate::domain::id::GroupCode;
+use crate::domain::user::UserName;
 
 /// `NAME: https://…`, or a map with `base_url`.
 pub(crate) fn host(name: At<String>, node: Node, report: &mut Report) -> Option<At<HttpHost>> {
@@ -139,6 +142,47 @@ pub(crate) fn sub_batch(fields: &mut Fields<'_>) -> Option<At<SubBatch>> {
         .ok()?;
     let batch = batch.unwrap_or(BatchExpr::Same);
     Some(At::new(&group.at, SubBatch { group: code, batch }))
+}
+
+/// Longest question to approvers, in characters.
+const QUESTION_MAX: usize = 1_000;
+
+/// `approval: {role, permission, users, four_eyes, question}`.
+pub(crate) fn approval(fields: &mut Fields<'_>) -> Option<At<ApprovalRule>> {
+    let node = fields.take("approval")?;
+    let at = node.at.clone();
+    let whose = format!("{}: approval", fields.whose);
+    let mut fields = Fields::open(whose, node, APPROVAL, fields.report);
+    let roles = Role::ALL.map(|role| (role.as_str(), role));
+    let permissions = Permission::ALL.map(|permission| (permission.as_str(), permission));
+    let question = fields.text("question");
+    if let Some(long) = question.as_ref().filter(|q| q.value.chars().count() > QUESTION_MAX) {
+        let what = format!("{}: question is longer than {QUESTION_MAX} characters", fields.whose);
+        fields.report.fault(&long.at, what, "say where to look in place of quoting it");
+    }
+    let mut users = Vec::new();
+    for name in fields.texts("users").unwrap_or_default() {
+        match UserName::parse(name.value.trim()) {
+            Ok(user) => users.push(user),
+            Err(error) => {
+                let what = format!("{}: users has {:?}", fields.whose, name.value);
+                fields.report.fault(&name.at, what, error.to_string());
+            }
+        }
+    }
+    let rule = ApprovalRule {
+        role: fields.choice("role", &roles).map(|role| role.value),
+        permission: fields.choice("permission", &permissions).map(|p| p.value),
+        users,
+        four_eyes: fields.flag("four_eyes").is_none_or(|flag| flag.value),
+        question: question.map(|q| q.value.trim().to_owned()).filter(|q| !q.is_empty()),
+    };
+    if !rule.names_approvers() {
+        let what = format!("{} names nobody who may approve", fields.whose);
+        let cure = "add role: operator, permission: force or users: [NAME]";
+        fields.report.fault(&at, what, cure);
+    }
+    Some(At::new(&at, rule))
 }
 
 /// `for_each: [A, B]`, or a map with `items`, `param` or `output`.

@@ -53,6 +53,7 @@ const PARTS: &[(BodyPart, &[&str])] = &[
     (BodyPart::Sensor, &["sensor"]),
     (BodyPart::SubBatch, &["sub_batch"]),
     (BodyPart::Executor, &["executor"]),
+    (BodyPart::Approval, &["approval"]),
 ];
 
 /// What a job of a type must and must not have. What it must have may also come from its template.

@@ -23,6 +23,8 @@ const ROUTES: [&str; 10] = [
     "BUSYOVER",
     "SHARDING_BROADCAST",
 ];
+const ROLES: [&str; 4] = ["viewer", "operator", "author", "admin"];
+const PERMISSIONS: [&str; 6] = ["view", "run", "force", "edit", "script", "admin"];
 const GRADES: Form = Words(&["warning", "error", "fatal"]);
 
 /// The maps that stand inside others.
@@ -174,6 +176,7 @@ pub(crate) const PARTS: &[Section] = &[
             Key("running_long", "A try runs longer than it should.", Moment),
             Key("late_finish", "A job or a batch has not ended at due.", Moment),
             Key("will_be_late", "A batch will not end by due, by its forecast.", Moment),
+            Key("approval_wanted", "A job begins to wait for an approval.", Moment),
             Key("batch_long", "A batch runs longer than it should.", Moment),
             Key("batch_timeout", "A batch is stopped because its time is up.", Moment),
             Key("batch_done", "A batch ended well.", Moment),
@@ -211,6 +214,24 @@ pub(crate) const PARTS: &[Section] = &[
         keys: &[
             Key("group", "The group whose batch it opens.", Text),
             Key("batch", "Its number, seen from this batch; same when absent.", Text),
+        ],
+    },
+    Section {
+        name: "approval",
+        keys: &[
+            Key("role", "Whoever has this role in the group may decide.", Words(&ROLES)),
+            Key(
+                "permission",
+                "Whoever has this permission in the group may decide.",
+                Words(&PERMISSIONS),
+            ),
+            Key("users", "These users may decide.", Texts),
+            Key(
+                "four_eyes",
+                "Whether whoever started the batch is refused; true when absent.",
+                Flag,
+            ),
+            Key("question", "What the approvers are asked.", Text),
         ],
     },
     Section {

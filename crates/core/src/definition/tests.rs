@@ -4,6 +4,7 @@ mod file_tests;
 mod same_codes;
 
 use crate::definition::{Faults, Format, Loaded, export, load};
+use crate::domain::access::Role;
 use crate::domain::block::BlockStrategy;
 use crate::domain::executor::{ExecutorSend, GlueLanguage};
 use crate::domain::job::{
@@ -66,6 +67,12 @@ const KINDS: &[JobKind] = &[
         about: "Calls a handler.",
         needs: &[BodyPart::Executor],
         may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
+        name: "APPROVAL",
+        about: "Waits for a decision.",
+        needs: &[BodyPart::Approval],
         ..JobKind::PLAIN
     },
     JobKind {
@@ -698,6 +705,18 @@ const KINDS_FAULTS: &[Case] = &[
             "dag.yaml:9: job F has both script and script_file; keep one of the two",
         ],
     ),
+    (
+        "jobs:\n  A: {type: APPROVAL}\n  B: {type: APPROVAL, approval: {four_eyes: false}}\n  C: {type: APPROVAL, approval: {role: boss}}\n  D: {type: APPROVAL, approval: {users: ['a b'], permission: run}}\n  E: {type: NOOP, approval: {role: admin}}\n  F: {type: APPROVAL, approval: {roles: admin, permission: run}}",
+        &[
+            "job A is of type APPROVAL and has no approval; add approval",
+            "dag.yaml:3: job B: approval names nobody who may approve; add role: operator",
+            "dag.yaml:4: job C: approval: role is \"boss\"; use one of viewer, operator, author, admin",
+            "dag.yaml:4: job C: approval names nobody who may approve",
+            "dag.yaml:5: job D: approval: users has \"a b\"; a user name has 1 to 64",
+            "dag.yaml:6: job E is of type NOOP, which has no approval; remove approval, or change the type to APPROVAL",
+            "dag.yaml:7: job F: approval has an unknown key roles; did you mean role?",
+        ],
+    ),
 ];
 
 #[test]
@@ -733,6 +752,8 @@ jobs:
   MANY: { type: NOOP, depends_on: [FIND], for_each: { output: FIND.rows } }
   PAY: { type: HANDLER, executor: { app: pay-executor, handler: payHandler, send: text, route: failover, block: COVER_EARLY }, params: [{ name: a, value: '${item}' }], for_each: [x, y] }
   CLEAN: { type: GLUE, executor: { app: pay-executor, language: python }, script: 'print(1)' }
+  RELEASE: { type: APPROVAL, approval: { role: operator, users: [Li.Na], question: 'Post it?' } }
+  SIGN: { type: APPROVAL, approval: { permission: force, four_eyes: false } }
   O: { type: NOOP, group: other }
 ";
     let first = load_files("dag.yaml", &[("dag.yaml", text)]).unwrap_or_else(|f| panic!("{f}"));
@@ -746,6 +767,9 @@ jobs:
     assert_eq!((pay.route, pay.block), (RouteStrategy::Failover, BlockStrategy::Cover));
     let clean = job("CLEAN").executor.expect("executor");
     assert_eq!((clean.language, clean.send), (Some(GlueLanguage::Python), ExecutorSend::Json));
+    let release = job("RELEASE").approval.expect("approval");
+    assert_eq!((release.role, release.users[0].as_str()), (Some(Role::Operator), "li.na"));
+    assert!(release.four_eyes && !job("SIGN").approval.expect("approval").four_eyes);
     let json = serde_json::to_string(&first.definition).expect("JSON");
     let again = load_files("dag.json", &[("dag.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(again.definition, first.definition);

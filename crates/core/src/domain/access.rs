@@ -91,6 +91,16 @@ impl Role {
         Self::ALL.into_iter().find(|r| r.as_str() == word)
     }
 
+    /// What a token must be confined to, at least, to act in this role of its owner.
+    fn acts_by(self) -> Permission {
+        match self {
+            Self::Viewer => Permission::View,
+            Self::Operator => Permission::Run,
+            Self::Author => Permission::Edit,
+            Self::Admin => Permission::Admin,
+        }
+    }
+
     fn holds(self, permission: Permission) -> bool {
         use Permission as P;
         match self {
@@ -188,6 +198,18 @@ impl Grants {
                 && only.groups.as_ref().is_none_or(|groups| groups.contains(group))
         });
         inside && self.grants.iter().any(|g| g.place.covers(group) && g.holds(permission))
+    }
+
+    /// Whether somebody has a role in a group; an administrator has each of them. A token has it that may
+    /// do what the role is for.
+    pub fn has_role(&self, role: Role, group: &GroupCode) -> bool {
+        let is_held =
+            |g: &Grant| g.place.covers(group) && (g.role == role || g.role == Role::Admin);
+        let inside = self.only.as_ref().is_none_or(|only| {
+            only.permissions.contains(&role.acts_by())
+                && only.groups.as_ref().is_none_or(|groups| groups.contains(group))
+        });
+        inside && self.grants.iter().any(is_held)
     }
 
     /// Whether something may be done to what belongs to no group.

@@ -35,6 +35,8 @@ pub enum Event {
     LateFinish,
     /// A batch will not end by the time it is due, by its forecast.
     WillBeLate,
+    /// A job waits for the approval of a person.
+    ApprovalWanted,
     /// A batch runs longer than it should.
     BatchLong,
     /// A batch is stopped because its time is up.
@@ -98,7 +100,7 @@ pub struct NotifyRules(pub BTreeMap<Event, When>);
 
 impl Event {
     /// Every event, in the order in which they are listed for people.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Failed,
         Self::Timeout,
         Self::Unknown,
@@ -113,6 +115,7 @@ impl Event {
         Self::RunningLong,
         Self::LateFinish,
         Self::WillBeLate,
+        Self::ApprovalWanted,
         Self::BatchLong,
         Self::BatchTimeout,
         Self::BatchDone,
@@ -146,6 +149,7 @@ impl Event {
             Self::RunningLong => "running_long",
             Self::LateFinish => "late_finish",
             Self::WillBeLate => "will_be_late",
+            Self::ApprovalWanted => "approval_wanted",
             Self::BatchLong => "batch_long",
             Self::BatchTimeout => "batch_timeout",
             Self::BatchDone => "batch_done",
@@ -188,6 +192,7 @@ impl Event {
                 ("a job or batch is not done by its due time", "作业或批次逾期未完成")
             }
             Self::WillBeLate => ("a batch will not be done by its due time", "批次预计逾期"),
+            Self::ApprovalWanted => ("a job waits for an approval", "作业等待审批"),
             Self::BatchLong => ("a batch runs longer than it should", "批次运行时间过长"),
             Self::BatchTimeout => {
                 ("a batch is stopped because its time is up", "批次超时,正在停止")
@@ -223,6 +228,7 @@ impl Event {
                 Severity::Warning
             }
             Self::RunningLong | Self::WillBeLate | Self::BatchLong => Severity::Warning,
+            Self::ApprovalWanted => Severity::Warning,
             Self::BatchWarned | Self::ScheduleEnded | Self::FiringSkipped => Severity::Warning,
             Self::CalendarEnds => Severity::Warning,
             Self::Recovered | Self::BatchDone | Self::BatchRecovered => Severity::Good,
@@ -239,6 +245,7 @@ impl Event {
             Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned => When::Now,
             Self::Recovered | Self::HeldLong | Self::LateStart | Self::RunningLong => When::Now,
             Self::LateFinish | Self::WillBeLate | Self::BatchLong => When::Now,
+            Self::ApprovalWanted => When::Now,
             Self::BatchTimeout | Self::BatchRecovered | Self::Misfire => When::Now,
             Self::ScheduleEnded | Self::FiringSkipped | Self::FiringFailed => When::Now,
             Self::CalendarEnds | Self::NodeLost | Self::Digest | Self::Test => When::Now,
@@ -252,6 +259,7 @@ impl Event {
             Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned | Self::Recovered => true,
             Self::HeldLong | Self::LateStart | Self::RunningLong | Self::LateFinish => true,
             Self::WillBeLate | Self::BatchLong | Self::BatchTimeout | Self::BatchDone => true,
+            Self::ApprovalWanted => true,
             Self::BatchWarned | Self::BatchFailed | Self::BatchRecovered => true,
             Self::Misfire | Self::ScheduleEnded | Self::FiringSkipped => false,
             Self::FiringFailed | Self::CalendarEnds | Self::NodeLost => false,

@@ -1,5 +1,6 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
+use crate::domain::approval::ApprovalRule;
 use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::calendar::Calendars;
 use crate::domain::check::{Check, SuccessRule};
@@ -149,6 +150,9 @@ pub struct JobDef {
     /// What it asks of an executor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<Box<ExecutorCall>>,
+    /// Who may approve an APPROVAL job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<ApprovalRule>>,
     /// The list for each of whose items it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Box<ForEach>>,
@@ -209,6 +213,7 @@ impl JobDef {
             sensor: None,
             sub_batch: None,
             executor: None,
+            approval: None,
             for_each: None,
             fan_out: None,
         }

@@ -29,6 +29,8 @@ pub enum BodyPart {
     SubBatch,
     /// `executor`
     Executor,
+    /// `approval`
+    Approval,
 }
 
 /// What `check` knows of a job type: each handler gives its own, so a new type is one file there

@@ -1,5 +1,6 @@
 //! Who hears of what about jobs and batches, in which words: the rows of `email_notifications`.
 
+use crate::domain::approval::ApprovalRule;
 use crate::domain::batch::Batch;
 use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::job::{Group, JobDef};
@@ -223,6 +224,49 @@ impl About<'_> {
             ))
             .fact("Batch", "批次", self.no())
             .fact("Attempt", "次数", attempt.to_string());
+        self.of_job(job, attempt, letter)
+    }
+
+    /// About a job that waits for an approval, to those who may give it.
+    pub fn approval_wanted(
+        &self,
+        job: &JobDef,
+        attempt: u32,
+        rule: &ApprovalRule,
+        deadline: Millis,
+    ) -> Vec<Notice> {
+        let (code, no, group) = (&job.code, &self.batch.values.batch_no, &self.group.code);
+        let subject = Both::new(
+            format!("{code} waits for an approval in batch {no} ({group})"),
+            format!("{code} 等待审批,批次 {no}({group})"),
+        );
+        let question = rule.question.as_deref();
+        let headline = Both::new(
+            question.map_or_else(|| format!("May job {code} ({}) go on?", job.name), str::to_owned),
+            question.map_or_else(|| format!("作业 {code}({})可以继续吗?", job.name), str::to_owned),
+        );
+        let approvers = |lang| rule.describe(&job.group, lang);
+        let mut letter = Letter::new(Event::ApprovalWanted, subject, headline)
+            .note(Both::new(
+                format!("Who may decide: {}.", approvers(Lang::En)),
+                format!("审批人:{}。", approvers(Lang::Zh)),
+            ))
+            .fact("Batch", "批次", self.no())
+            .fact("Job", "作业", format!("{code} ({})", job.name))
+            .fact("Started by", "发起人", self.batch.started_by.clone())
+            .fact("Until", "截止时间", deadline.to_string());
+        if rule.four_eyes {
+            letter = letter.note(Both::new(
+                "Whoever started the batch cannot decide.",
+                "发起该批次的人不能审批。",
+            ));
+        }
+        let verb = |verb: &str| format!("procession {verb} {no} {code} --group {group}");
+        let letter = letter.step("Approve", "批准", verb("approve")).step(
+            "Reject",
+            "拒绝",
+            format!("{} --comment WHY", verb("reject")),
+        );
         self.of_job(job, attempt, letter)
     }
 

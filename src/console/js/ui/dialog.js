@@ -101,10 +101,10 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
 }
 
 /** Asks for a reason; answers it, or null. */
-export async function confirmReason({ title, lead, verb, kind = 'primary', body, optional, run }) {
+export async function confirmReason({ title, lead, verb, kind = 'primary', body, optional, label, hint, run }) {
   const why = field({
-    label: t('act.reason'),
-    hint: t('act.reason_hint'),
+    label: label ?? t('act.reason'),
+    hint: hint ?? t('act.reason_hint'),
     wide: true,
     input: input({ rows: 2, test: 'reason', name: 'reason' }),
   });

@@ -325,7 +325,7 @@ groups:
   month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
   day: {time_zone: Asia/Shanghai, due: workday(+2) 08:00, slow_after: 2, held_after_sec: 3600, notify_email: [a@b.c, 'channel:ops'], notify: {failed: now, timeout: batch,
       unknown: day, parked: off, retried: day, kill_unconfirmed: now, tx_breach: now, checks_warned: off, recovered: day,
-      held_long: now, late_start: now, running_long: off, late_finish: now, will_be_late: day, batch_long: off,
+      held_long: now, late_start: now, running_long: off, late_finish: now, will_be_late: day, approval_wanted: now, batch_long: off,
       batch_timeout: now, batch_done: batch, batch_warned: now, batch_failed: now, batch_recovered: now}, params: {a: 1, b: {secret: true}}}
 jobs:
   Z: {group: month, type: PROC, source: zeta, proc_name: sp, owner: fx, aliases: [ZZ],
@@ -360,6 +360,7 @@ jobs:
   PAY: {group: day, type: HANDLER, params: [{name: a, value: x}],
       executor: {app: pay-executor, handler: payHandler, send: text, route: ROUND, block: COVER_EARLY}}
   CLEAN: {group: day, type: GLUE, script: ls, executor: {app: pay-executor, language: shell}}
+  OK: {group: day, type: APPROVAL, approval: {role: author, permission: force, users: [li.na, wang], four_eyes: no, question: "Post: 'it'?"}}
   E: {group: day, type: NOOP, for_each: [SH, "007"]}
   F: {group: day, type: NOOP, depends_on: [S], for_each: {output: S.list, max_parallel: 2}}
   G: {group: day, type: NOOP, for_each: {items: {param: a}}}

@@ -1,0 +1,151 @@
+//! APPROVAL: waits until a person approves or rejects.
+//!
+//! It holds no slot and no connection while it waits. The question is a row, so a second start goes on
+//! with it, and a decision made while no process runs counts.
+
+use crate::domain::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
+use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
+use crate::domain::lang::Lang;
+use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::time::Millis;
+use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The APPROVAL handler.
+pub(crate) struct ApprovalHandler;
+
+/// An approval that an attempt has asked for.
+#[derive(Clone, Debug)]
+pub struct AskedApproval {
+    /// Its number.
+    pub id: ApprovalId,
+    /// When it is too late.
+    pub deadline: Millis,
+    /// How long until then.
+    pub left: Duration,
+    /// How many addresses were notified; none when an earlier start of the attempt did that.
+    pub notified: Option<usize>,
+    /// What became of it.
+    pub decision: ApprovalDecision,
+}
+
+/// Approvals of one attempt. Errors are sentences for the user.
+pub trait Approvals: Send + Sync {
+    /// Asks for an approval, or goes on with what an earlier start of the same attempt asked for.
+    fn ask<'a>(&'a self, rule: &'a ApprovalRule) -> BoxFuture<'a, Result<AskedApproval, String>>;
+
+    /// Returns when it waits no longer.
+    fn ended(&self, id: ApprovalId) -> BoxFuture<'_, Result<ApprovalDecision, String>>;
+
+    /// Ends it, unless somebody was faster, and returns what became of it.
+    fn close(
+        &self,
+        id: ApprovalId,
+        to: ApprovalStatus,
+    ) -> BoxFuture<'_, Result<ApprovalDecision, String>>;
+}
+
+impl WorkerHandler for ApprovalHandler {
+    fn kind(&self) -> JobKind {
+        JobKind {
+            name: "APPROVAL",
+            about: "Waits until a person approves or rejects.",
+            needs: &[BodyPart::Approval],
+            may_have: &[],
+            takes: Takes::Nothing,
+            after_crash: AfterCrash::StartsAgain,
+        }
+    }
+
+    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            match ask_and_wait(task, ctx).await {
+                Ok(outcome) => outcome,
+                Err(message) => Outcome::ended(End::Failed, message),
+            }
+        })
+    }
+}
+
+async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+    let rule = task.job.approval.as_deref().ok_or("the job has no approval")?;
+    ctx.claimed().await?;
+    let asked = tokio::select! {
+        biased;
+        reason = ctx.stopped() => return Ok(stopped_before(reason)),
+        asked = ctx.approvals.ask(rule) => asked?,
+    };
+    if asked.decision.status != ApprovalStatus::Waiting {
+        return Ok(outcome(asked.id, &asked.decision));
+    }
+    let approvers = rule.describe(&task.job.group, Lang::En);
+    let notified = match asked.notified {
+        None => "the approvers were notified before".to_owned(),
+        Some(0) => "no address is named to be notified".to_owned(),
+        Some(1) => "notified 1 address".to_owned(),
+        Some(many) => format!("notified {many} addresses"),
+    };
+    let line = format!(
+        "approval {} waits until {} for {approvers}; {notified}",
+        asked.id.0, asked.deadline
+    );
+    ctx.log.line(Stream::System, line);
+    ctx.claim.waits_on(Some(format!("approval by {approvers}, until {}", asked.deadline))).await;
+    let reason = tokio::select! {
+        biased;
+        decision = ctx.approvals.ended(asked.id) => {
+            return Ok(outcome(asked.id, &decision?));
+        }
+        reason = ctx.stopped() => reason,
+        () = tokio::time::sleep(asked.left) => StopReason::TimedOut,
+    };
+    let to = match reason {
+        StopReason::TimedOut => ApprovalStatus::Expired,
+        StopReason::Killed => ApprovalStatus::Withdrawn,
+        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
+            return Ok(stopped_before(reason));
+        }
+    };
+    // Somebody may have decided in this moment; then that counts.
+    let decision = ctx.approvals.close(asked.id, to).await?;
+    Ok(outcome(asked.id, &decision))
+}
+
+/// A stop that leaves the approval as it is, for whoever goes on with it.
+fn stopped_before(reason: StopReason) -> Outcome {
+    let (end, message) = match reason {
+        StopReason::TimedOut => (End::TimedOut, "stopped before it asked"),
+        StopReason::Killed => (End::Killed, "stopped before it asked"),
+        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
+            (End::Returned, "the approval waits on; this process does not wait for it any more")
+        }
+    };
+    Outcome::ended(end, message).before_it_began()
+}
+
+fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> Outcome {
+    let mut values = BTreeMap::from([
+        ("approval_id".to_owned(), Some(id.0.to_string())),
+        ("decision".to_owned(), Some(decision.status.to_string())),
+    ]);
+    if decision.by.is_some() {
+        values.insert("decided_by".to_owned(), decision.by.clone());
+        values.insert("comment".to_owned(), decision.comment.clone());
+        values.insert("decided_at".to_owned(), decision.at.map(|at| at.to_string()));
+    }
+    let outputs = Outputs { values, ..Outputs::default() };
+    let end = match decision.status {
+        ApprovalStatus::Approved => End::Success,
+        ApprovalStatus::Rejected | ApprovalStatus::Waiting => End::Failed,
+        ApprovalStatus::Expired => End::TimedOut,
+        ApprovalStatus::Withdrawn => End::Killed,
+    };
+    let ended = Outcome { outputs, ..Outcome::ended(end, decision.describe()) };
+    match decision.status {
+        // Asking once more would be asking until the answer is yes.
+        ApprovalStatus::Rejected => ended.for_good(),
+        _ => ended,
+    }
+}

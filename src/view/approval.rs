@@ -1,0 +1,86 @@
+//! Approvals of jobs as they are shown.
+
+use crate::domain::access::Grants;
+use crate::domain::approval::{ApprovalStatus, Approver};
+use crate::domain::lang::Lang;
+use crate::store::Tx;
+use crate::store::approval::{Approval, starters};
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// An approval that a job asks for, or asked for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ApprovalView {
+    /// Its number.
+    pub approval_id: i64,
+    /// The group of the job.
+    pub group: String,
+    /// The batch number.
+    pub batch_no: String,
+    /// The job.
+    pub job_code: String,
+    /// `WAITING`, `APPROVED`, `REJECTED`, `EXPIRED` or `WITHDRAWN`.
+    pub status: String,
+    /// What the approvers are asked.
+    pub question: Option<String>,
+    /// Who may decide, in words.
+    pub approvers: String,
+    /// Whether whoever started the batch is refused.
+    pub four_eyes: bool,
+    /// Who started the batch; only while it waits.
+    pub started_by: Vec<String>,
+    /// Whether the caller may decide now.
+    pub may_decide: bool,
+    /// Why the caller may not, while it waits.
+    pub why_not: Option<String>,
+    /// When it was asked for.
+    pub asked_at: String,
+    /// When it is too late.
+    pub deadline: String,
+    /// Who decided.
+    pub decided_by: Option<String>,
+    /// Where the decision came from.
+    pub decided_from: Option<String>,
+    /// What the approver remarked.
+    pub comment: Option<String>,
+    /// When it was decided, expired or was withdrawn.
+    pub ended_at: Option<String>,
+}
+
+impl ApprovalView {
+    /// Of an approval, as `approver` sees it.
+    pub async fn of(
+        tx: &mut Tx,
+        approval: &Approval,
+        (approver, grants): (&str, Option<&Grants>),
+        lang: Lang,
+    ) -> Result<Self> {
+        let is_waiting = approval.decision.status == ApprovalStatus::Waiting;
+        let started_by = match is_waiting {
+            true => starters(tx, approval.batch_id).await?,
+            false => Vec::new(),
+        };
+        let checked =
+            approval.rule.check(&approval.group, Approver { name: approver, grants }, &started_by);
+        Ok(Self {
+            approval_id: approval.id.0,
+            group: approval.group.to_string(),
+            batch_no: approval.batch_no.to_string(),
+            job_code: approval.job.to_string(),
+            status: approval.decision.status.to_string(),
+            question: approval.rule.question.clone(),
+            approvers: approval.rule.describe(&approval.group, lang),
+            four_eyes: approval.rule.four_eyes,
+            may_decide: is_waiting && checked.is_ok(),
+            why_not: checked.err().filter(|_| is_waiting).map(|refused| refused.to_string()),
+            started_by,
+            asked_at: approval.asked.to_string(),
+            deadline: approval.deadline.to_string(),
+            decided_by: approval.decision.by.clone(),
+            decided_from: approval.decided_from.clone(),
+            comment: approval.decision.comment.clone(),
+            ended_at: approval.decision.at.map(|at| at.to_string()),
+        })
+    }
+}
