@@ -11,6 +11,7 @@ mod outputs;
 mod retention;
 mod script;
 mod shown;
+mod tls;
 mod trace;
 
 pub use executors::Executors;
@@ -21,6 +22,7 @@ pub use notify::{Channel, Mail, Notify};
 pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
 pub use script::Script;
+pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
 pub use trace::Trace;
 
 use crate::db;
@@ -301,6 +303,7 @@ impl Config {
         self.ldap.check()?;
         self.limits.check()?;
         self.executor_networks()?;
+        self.check_executor_tls()?;
         self.retention()?;
         self.notify.check()?;
         self.trace.check()?;
@@ -361,6 +364,7 @@ impl Config {
             log_max_bytes: self.log.max_bytes_per_try,
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
+            executor_tls: self.executors.tls(),
             node: self.node.options(),
         }
     }
@@ -413,6 +417,14 @@ impl Config {
         if !password.as_os_str().is_empty() {
             let role = "the password for the directory";
             files.push(ProtectedFile { role, path: password.clone() });
+        }
+        for (path, role) in [
+            (&self.http.tls_key, "the private key of the listener"),
+            (&self.executors.tls_key, "the private key that is shown to executors"),
+        ] {
+            if !path.as_os_str().is_empty() {
+                files.push(ProtectedFile { role, path: path.clone() });
+            }
         }
         ProtectedFiles::new(files)
     }

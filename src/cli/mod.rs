@@ -114,6 +114,9 @@ struct Global {
     /// File with the token for --server
     #[arg(long, env = "PROCESSION_TOKEN_FILE", global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file with the authorities that vouch for --server [default: those that this machine trusts]
+    #[arg(long, env = "PROCESSION_TLS_CA", global = true, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
     /// Settings file [default: procession.toml, if it is there]
     #[arg(long, env = "PROCESSION_CONFIG", global = true, value_name = "FILE")]
     config: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
-use crate::api::{Attended, Front, House};
+use crate::api::{Attended, Front, House, ListenerTls};
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
@@ -49,19 +49,21 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let mut config = settings(global, args)?;
     let http = config.http()?;
     let max = config.engine.max_parallel;
-    let front = Front::open(&http).await?;
-    config.node.address = front.address().map(|address| format!("http://{address}"));
+    let front = with_tls(Front::open(&http).await?, &config)?;
+    let scheme = config.http.scheme();
+    config.node.address = front.address().map(|address| format!("{scheme}://{address}"));
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let works = Works::of(&app).await?;
     let lang = global.lang();
-    announce(args, max, front.address(), lang);
+    announce(args, max, front.address().map(|address| format!("{scheme}://{address}/")), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
     let open_files = app.config.protected_files().warn_of_open_modes();
     let script_rights = app.warn_of_script_rights().await;
     let directory = app.config.ldap.weakness();
-    for warning in open_files.into_iter().chain(script_rights).chain(directory) {
+    let listener = app.config.listener_weakness();
+    for warning in open_files.into_iter().chain(script_rights).chain(directory).chain(listener) {
         tracing::warn!("{warning}");
     }
     let attended = let_in(front, house.clone(), lang).await?;
@@ -81,6 +83,16 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     house.app.db.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// The listeners with TLS, where the settings ask for it.
+fn with_tls(front: Front, config: &config::Config) -> Result<Front> {
+    let Some(files) = config.http.tls() else { return Ok(front) };
+    let probes = match config.http.probes_tls {
+        true => Some(ListenerTls::load(files.clone().without_client_certificates())?),
+        false => None,
+    };
+    Ok(front.with_tls(Some(ListenerTls::load(files)?), probes))
 }
 
 /// The settings, with what the flags say.
@@ -178,7 +190,7 @@ async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
 }
 
 /// Says what has begun, and where it can be asked.
-fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
+fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
     if args.quiet {
         return;
     }
@@ -190,10 +202,10 @@ fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, l
         ),
         Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
     });
-    if let Some(address) = address {
+    if let Some(url) = url {
         out::note(&match lang {
-            Lang::En => format!("console, API, health and metrics on http://{address}/"),
-            Lang::Zh => format!("控制台、API、健康检查与指标:http://{address}/"),
+            Lang::En => format!("console, API, health and metrics on {url}"),
+            Lang::Zh => format!("控制台、API、健康检查与指标:{url}"),
         });
     }
 }
@@ -211,7 +223,7 @@ async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended>
 async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
     let Some(secret) = house.porter.setup_secret().await? else { return Ok(()) };
     let place = match house.app.config.http.public_url.trim_end_matches('/') {
-        "" => format!("http://{address}"),
+        "" => format!("{}://{address}", house.app.config.http.scheme()),
         url => url.to_owned(),
     };
     let secret = secret.expose_secret();

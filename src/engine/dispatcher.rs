@@ -126,11 +126,11 @@ fn admin_of(
     (db, clock): (&Db, &Clock),
     node: &Node,
     hints: &Hints,
-    handlers: &handler::Options,
+    (handlers, options): (&handler::Options, &Options),
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
     let place = (db.clone(), clock.clone());
-    Ok(Arc::new(Admin::new(place, node.id().clone(), hints.clone(), give_up)))
+    Ok(Arc::new(Admin::new(place, node.id().clone(), hints.clone(), (give_up, options.executor_tls.clone()))))
 }
 
 fn fleet_of(options: &Options) -> Fleet {
@@ -154,7 +154,7 @@ impl QueueDispatcher {
         let hints = Hints::new(db.clone(), clock.clone());
         let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
-            admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
+            admin: admin_of((&db, &clock), &node, &hints, (&handlers, &options))?,
             db: db.clone(),
             log_db: db.for_log_lines(),
             clock: clock.clone(),

@@ -64,6 +64,7 @@ mod writes;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::remote::executors::ClientTlsFiles;
 
 pub use crate::domain::node_placement::{Role, Roles};
 pub use cross_batch_dependencies::read as outside;
@@ -87,6 +88,8 @@ pub struct Options {
     pub park_after: u32,
     /// How long a process that leaves waits for what runs before it hands back what may be.
     pub drain_ms: i64,
+    /// What TLS to executors of XXL-JOB needs.
+    pub executor_tls: ClientTlsFiles,
     /// What this process is to others.
     pub node: NodeOptions,
 }

@@ -51,6 +51,11 @@ pub enum Refused {
     /// No token, or one of no group, or not of the group that is named.
     #[error("The access token is wrong.")]
     Token,
+    /// No certificate, where executors have to show one.
+    #[error(
+        "executors have to show a certificate here (http.tls_client_ca); ask the administrator of the server for one"
+    )]
+    Certificate,
     /// Not POST.
     #[error("invalid request, HttpMethod not support: only POST is")]
     Method,
@@ -93,6 +98,7 @@ impl Refused {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Token => "token",
+            Self::Certificate => "certificate",
             Self::Method => "method",
             Self::Path => "path",
             Self::Unreadable(_) => "unreadable",
