@@ -253,7 +253,11 @@ impl Front {
 
     /// The same, with TLS for requests, and for probes where `probes` says so.
     #[must_use]
-    pub fn with_tls(self, requests: Option<Arc<ListenerTls>>, probes: Option<Arc<ListenerTls>>) -> Self {
+    pub fn with_tls(
+        self,
+        requests: Option<Arc<ListenerTls>>,
+        probes: Option<Arc<ListenerTls>>,
+    ) -> Self {
         Self {
             requests: self.requests.map(|door| door.with_tls(requests)),
             probes: self.probes.map(|door| door.with_tls(probes)),

@@ -80,7 +80,8 @@ async fn ask(
             let config = tls_to_own_server(files.own_certificate()?);
             let connector = TlsConnector::from(Arc::new(config.map_err(anyhow::Error::msg)?));
             let secured = connector.connect(ServerName::from(address.ip()), stream).await;
-            exchange(secured.context("TLS with the certificate of http.tls_cert")?, &question).await?
+            exchange(secured.context("TLS with the certificate of http.tls_cert")?, &question)
+                .await?
         }
     };
     let answer = String::from_utf8_lossy(&answer);

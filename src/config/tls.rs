@@ -125,10 +125,14 @@ impl Http {
         let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
         match (is_set(&self.tls_cert), is_set(&self.tls_key)) {
             (true, false) => {
-                return bad("tls_cert is set and http.tls_key is not; name the file with its private key");
+                return bad(
+                    "tls_cert is set and http.tls_key is not; name the file with its private key",
+                );
             }
             (false, true) => {
-                return bad("tls_key is set and http.tls_cert is not; name the file with the certificate");
+                return bad(
+                    "tls_key is set and http.tls_cert is not; name the file with the certificate",
+                );
             }
             (false, false) if is_set(&self.tls_client_ca) => {
                 return bad("tls_client_ca needs TLS; set http.tls_cert and http.tls_key too");
@@ -139,11 +143,14 @@ impl Http {
             _ => {}
         }
         if !matches!(self.tls_client_for.as_str(), "executors" | "all") {
-            let said = format!("tls_client_for is {:?}; write executors or all", self.tls_client_for);
+            let said =
+                format!("tls_client_for is {:?}; write executors or all", self.tls_client_for);
             return bad(&said);
         }
         if self.tls().is_some() && self.public_url.trim().to_lowercase().starts_with("http:") {
-            return bad("public_url begins with http:// and the listener speaks TLS; write https://");
+            return bad(
+                "public_url begins with http:// and the listener speaks TLS; write https://",
+            );
         }
         Ok(())
     }
@@ -167,7 +174,8 @@ impl Config {
         let executors = &self.executors;
         if is_set(&executors.tls_cert) != is_set(&executors.tls_key) {
             return Err(BadConfig(
-                "executors.tls_cert and executors.tls_key belong together; set both or neither".to_owned(),
+                "executors.tls_cert and executors.tls_key belong together; set both or neither"
+                    .to_owned(),
             ));
         }
         // Said at the start and not by the first run that fails.

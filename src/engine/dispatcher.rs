@@ -130,7 +130,12 @@ fn admin_of(
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
     let place = (db.clone(), clock.clone());
-    Ok(Arc::new(Admin::new(place, node.id().clone(), hints.clone(), (give_up, options.executor_tls.clone()))))
+    Ok(Arc::new(Admin::new(
+        place,
+        node.id().clone(),
+        hints.clone(),
+        (give_up, options.executor_tls.clone()),
+    )))
 }
 
 fn fleet_of(options: &Options) -> Fleet {

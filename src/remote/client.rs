@@ -6,8 +6,8 @@
 use crate::domain::text::{clip, storable};
 use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
-use reqwest::{Client, ClientBuilder};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::error::Error;

@@ -15,4 +15,5 @@ mod reads;
 mod remote;
 mod same_codes;
 mod server;
+mod tls;
 mod users;
