@@ -6,6 +6,7 @@ mod act;
 mod act_args;
 mod act_words;
 mod audit;
+mod audit_chain;
 mod backfill;
 mod backfill_args;
 mod backfill_progress;
@@ -194,7 +195,7 @@ enum Verb {
     /// Events that schedules wait for: send
     #[command(subcommand)]
     Event(event::EventVerb),
-    /// Who did what to which batch or job, when and why
+    /// Who did what to which batch or job, when and why; verify, export
     Audit(audit::AuditArgs),
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
@@ -255,6 +256,8 @@ enum Ended {
     Differs,
     /// The process that was asked is not well.
     Unwell,
+    /// The chain of the audit log does not hold.
+    Broken,
 }
 
 /// Runs the program and gives its exit code.
@@ -277,7 +280,9 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(dispatch(cli, &said)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell) => ExitCode::from(1),
+        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell | Ended::Broken) => {
+            ExitCode::from(1)
+        }
         Err(error) => {
             out::error(&format!("{error:#}"));
             let users = error.chain().any(|e| e.is::<BadInput>() || e.is::<NoListener>())

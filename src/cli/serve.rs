@@ -9,6 +9,7 @@ use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::lang::Lang;
 use crate::engine::acquire_batches::{Fate, Served};
+use crate::engine::audit_chain::AuditSealer;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outbox::Sender;
 use crate::engine::retention::Sweeper;
@@ -123,6 +124,7 @@ pub(super) struct Works {
     core: Option<TriggerCore>,
     sweeper: Option<Sweeper>,
     sender: Option<Sender>,
+    sealer: AuditSealer,
 }
 
 impl Works {
@@ -135,24 +137,26 @@ impl Works {
         };
         let sweeper = app.sweeper(&dispatcher)?;
         let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
-        Ok(Self { dispatcher, core, sweeper, sender })
+        let sealer = dispatcher.audit_sealer();
+        Ok(Self { dispatcher, core, sweeper, sender, sealer })
     }
 
     /// Does it until `stop` is cancelled, and leaves in order then.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
-        let Self { mut dispatcher, core, sweeper, sender } = self;
+        let Self { mut dispatcher, core, sweeper, sender, sealer } = self;
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
         let fire = as_task(fire(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
+        let seal = as_task(sealer.run(stop.clone()));
         let told = stop.clone();
         let dispatch = as_task(async move {
             dispatcher.serve(&told, Some(tells)).await;
             dispatcher
         });
         let work = async {
-            let (dispatcher, (), (), ()) = tokio::join!(dispatch, fire, sweep, tell);
+            let (dispatcher, (), (), (), ()) = tokio::join!(dispatch, fire, sweep, tell, seal);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
             dispatcher.leave().await

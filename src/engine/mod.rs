@@ -9,6 +9,7 @@ pub mod acquire_batches;
 mod active;
 pub mod admin;
 mod attempt_record;
+pub mod audit_chain;
 pub mod backfill;
 mod claim;
 mod claim_ack;

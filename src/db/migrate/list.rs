@@ -182,4 +182,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0020_output_values.sql"),
         ],
     ),
+    (
+        22,
+        "audit chain",
+        [
+            include_str!("../../../migrations/sqlite/0022_audit_chain.sql"),
+            include_str!("../../../migrations/mysql/0022_audit_chain.sql"),
+            include_str!("../../../migrations/postgres/0022_audit_chain.sql"),
+        ],
+    ),
 ];
