@@ -2,6 +2,7 @@
 
 mod attacks;
 mod audit;
+mod audit_chain;
 mod batches;
 mod changes;
 mod definitions;
