@@ -236,7 +236,10 @@ async fn store(
         *demands.lock().expect("nobody breaks down with it") = all.clone();
         Ok(look(ask, all)?)
     };
-    let guard = Guard { allow: &allow, seen: &seen };
+    seen.keys().try_for_each(|g| ask.may(Permission::View, g, format!("group {g}")))?;
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    let guard =
+        Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(ask, &sees)? };
     let by = by(ask, remark)?;
     let done = ask.house.app.apply_guarded(&loaded.definition, how, &by, guard).await?;
     let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
@@ -296,7 +299,9 @@ async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Proble
         *demands.lock().expect("nobody breaks down with it") = all.clone();
         Ok(may(&ask, all)?)
     };
-    let guard = Guard { allow: &allow, seen: &seen };
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    let guard =
+        Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(&ask, &sees)? };
     let by = by(&ask, None)?;
     let done = ask.house.app.rollback_guarded(to, how, (&by, reason), guard).await?;
     let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));

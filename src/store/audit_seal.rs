@@ -95,9 +95,7 @@ async fn read_head(tx: &mut Tx, lock: &str) -> Result<Option<LockedHead>> {
 
 /// The highest key of an act; 0 without acts. Cheap.
 pub async fn last_act(tx: &mut Tx) -> Result<i64> {
-    let row = tx.fetch_optional("SELECT MAX(audit_id) AS id FROM audit_log", &[]).await;
-    let row = row.context("read audit_log")?;
-    Ok(row.and_then(|row| row.opt_int("id").transpose()).transpose()?.unwrap_or(0))
+    Ok(id(tx, "SELECT MAX(audit_id) AS id FROM audit_log", &[]).await?.unwrap_or(0))
 }
 
 /// Goes on with the chain: seals acts that have none, `most` of them, in the order of their keys. Gives how many.
@@ -151,13 +149,21 @@ fn row_of(stored: &StoredSeal) -> Vec<Value> {
 }
 
 /// Up to which key no act can still come: keys are given before the commit, so one below may be committed after one
-/// above, but not an hour later.
+/// above, but not after one that is an hour old.
 async fn settled(tx: &mut Tx, (from, bound): (i64, i64), now: Millis) -> Result<i64> {
-    let sql = "SELECT MIN(audit_id) AS id FROM audit_log WHERE create_time >= ? AND audit_id > ?";
-    let values = [now.plus(-COMMITTED_MS).to_utc().into(), from.into()];
-    let row = tx.fetch_optional(sql, &values).await.context("read young acts")?;
-    let young = row.and_then(|row| row.opt_int("id").transpose()).transpose()?;
-    Ok(young.map_or(bound, |young| bound.min(young - 1)).max(from))
+    let cut = now.plus(-COMMITTED_MS).to_utc();
+    let young = "SELECT MIN(audit_id) AS id FROM audit_log WHERE create_time >= ? AND audit_id > ?";
+    let young = id(tx, young, &[cut.into(), from.into()]).await?;
+    let bound = young.map_or(bound, |young| bound.min(young - 1));
+    let old = "SELECT MAX(audit_id) AS id FROM audit_log \
+               WHERE create_time < ? AND audit_id > ? AND audit_id <= ?";
+    let old = id(tx, old, &[cut.into(), from.into(), bound.into()]).await?;
+    Ok(old.unwrap_or(from))
+}
+
+async fn id(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Option<i64>> {
+    let row = tx.fetch_optional(sql, values).await.context("read audit_log")?;
+    row.map(|row| Ok(row.opt_int("id")?)).transpose().map(Option::flatten)
 }
 
 async fn write_head(tx: &mut Tx, head: AuditHead, settled_id: i64) -> Result<()> {

@@ -7,6 +7,7 @@ mod batches;
 mod changes;
 mod definitions;
 mod executors;
+mod foreign_codes;
 mod ldap;
 mod login;
 mod matrix;

@@ -3,7 +3,7 @@
 
 use crate::domain::access::Permission;
 use crate::domain::check::Expect;
-use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::id::{GroupCode, JobType, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::job_key::JobKey;
 use crate::domain::params::names_a_secret;
@@ -185,9 +185,11 @@ fn changed<'a, T: PartialEq, K: Ord + 'a>(
     all.into_values().filter(|(old, new)| old != new).collect()
 }
 
-/// What is executed of a job: its text, where it runs, whom it calls and which secrets it is given.
+/// What is executed of a job: its text and as what, where it runs, whom it calls and which secrets it is given.
 #[derive(PartialEq, Eq)]
 struct Executed<'a> {
+    /// The same text only asks as a SENSOR, and changes data as SQL.
+    job_type: &'a JobType,
     source: Option<&'a SourceName>,
     proc_name: Option<&'a str>,
     sql: Option<&'a SqlText>,
@@ -206,6 +208,7 @@ impl<'a> Executed<'a> {
             Some((p.name.as_str(), value))
         });
         Self {
+            job_type: &job.job_type,
             source: job.source.as_ref(),
             proc_name: job.proc_name.as_deref(),
             sql: job.sql.as_ref(),
@@ -231,7 +234,7 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{JobCode, JobType};
+    use crate::domain::id::JobCode;
     use crate::domain::job::{Param, ParamDecl};
 
     fn code(word: &str) -> GroupCode {
@@ -277,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_executed_is_asked_for_apart() {
         type Case = (&'static str, fn(&mut Definition), &'static str);
-        let cases: [Case; 17] = [
+        let cases: [Case; 19] = [
             ("a parameter of a group", |d| give(d, "7"), "gl:edit"),
             ("a secret of a group", |d| give(d, "x${secret.PW}"), "gl:edit+script"),
             ("nothing", |_| {}, ""),
@@ -285,6 +288,16 @@ mod tests {
             ("a script", |d| d.jobs[0].script = Some("rm".to_owned()), "gl:edit+script"),
             ("an interpreter", |d| d.jobs[0].interpreter = Some("x".to_owned()), "gl:edit+script"),
             ("a procedure", |d| d.jobs[2].proc_name = Some("p".to_owned()), "ar:edit+script"),
+            (
+                "the same text as another type",
+                |d| d.jobs[0].job_type = JobType::parse("SQL").expect("a type"),
+                "gl:edit+script",
+            ),
+            (
+                "another type without a body",
+                |d| d.jobs[2].job_type = JobType::parse("NOOP").expect("a type"),
+                "ar:edit",
+            ),
             ("a body taken away", |d| d.jobs[0].script = None, "gl:edit"),
             ("a job taken away", |d| drop(d.jobs.remove(0)), "gl:edit"),
             ("a job without a body", |d| d.jobs.push(job("D", "ar")), "ar:edit"),

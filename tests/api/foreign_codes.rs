@@ -1,0 +1,158 @@
+//! What somebody of one group hears of the codes of another: nothing. Each request is sent with a code that another
+//! group has and with one that nobody has, and both answers are alike but for the code.
+
+use crate::api::server::Server;
+use axum::http::Method;
+use procession::domain::access::{Permission, Role};
+use procession::domain::group_access::GroupAccess;
+use procession::domain::id::GroupCode;
+use procession::store::secret::{self, SealedSecret};
+use serde_json::{Value, json};
+
+const DEFINITION: &str = "
+groups:
+  ours: { type: monthly }
+  theirs: { type: monthly, params: { P: 1 } }
+sources:
+  theirs_source: { url: 'sqlite:theirs.db', owner_group: theirs }
+secrets:
+  THEIRS_SECRET: { env: THEIRS, owner_group: theirs }
+jobs:
+  A: { group: ours, type: NOOP }
+  THEIRS_JOB: { group: theirs, type: NOOP }
+  SQL: { group: theirs, type: SQL, source: theirs_source, sql: SELECT 1 }
+schedules:
+  THEIRS_SCHEDULE: { group: theirs, manual: true, batch_no: month(-1) }
+";
+
+/// A definition of our group with these lines in its job, and with these below it.
+fn sent(job: &str, more: &str) -> Value {
+    let text = format!(
+        "groups: {{ours: {{type: monthly}}}}\njobs:\n  A: {{group: ours, type: NOOP{job}}}\n{more}"
+    );
+    json!({ "text": text, "remark": "test" })
+}
+
+/// Requests with `{}` in place of a code: its kind, what another group has, the path and the body.
+fn requests() -> Vec<(&'static str, &'static str, String, Value)> {
+    let mut all = Vec::new();
+    let uses = [
+        ("theirs_source", sent(", depends_on: []", "sources: {{}: {url: 'sqlite:theirs.db'}}\n")),
+        ("THEIRS_SECRET", sent(", params: {P: '${secret.{}}'}", "")),
+        ("THEIRS_STORED", sent(", params: {P: '${secret.{}}'}", "")),
+        ("THEIRS_JOB", sent(", depends_on: [{group: theirs, job: '{}', batch: prev}]", "")),
+        ("theirs", sent(", depends_on: [{group: '{}', batch: prev}]", "")),
+        ("theirs", sent(", depends_on: [{group: '{}', batch: day(-1)}]", "")),
+        ("theirs", sent("", "  B: {group: ours, type: BATCH, sub_batch: {group: '{}'}}\n")),
+        ("theirs", sent("", "schedules: {S: {group: ours, after: '{}', batch_no: same}}\n")),
+        ("THEIRS_JOB", sent("", "  '{}': {group: ours, type: NOOP}\n")),
+    ];
+    for (theirs, body) in uses {
+        for path in ["/definition/check", "/definition/diff", "/definition/apply"] {
+            all.push(("definition", theirs, path.to_owned(), body.clone()));
+        }
+    }
+    let orders = [
+        ("theirs", json!({ "group": "{}", "batch_no": "202407", "reason": "r" })),
+        (
+            "THEIRS_SECRET",
+            json!({ "group": "ours", "batch_no": "202407", "reason": "r", "params": {"P": "@secret:{}"} }),
+        ),
+        (
+            "THEIRS_STORED",
+            json!({ "group": "ours", "batch_no": "202407", "reason": "r", "params": {"P": "@secret:{}"} }),
+        ),
+    ];
+    for (theirs, body) in orders {
+        let mut dry = body.clone();
+        dry["dry_run"] = json!(true);
+        all.push(("order", theirs, "/batches".to_owned(), dry.clone()));
+        all.push(("plan", theirs, "/batches/plan".to_owned(), dry));
+    }
+    let words =
+        |words: Value| json!({ "code": "S1", "words": words, "reason": "r", "dry_run": true });
+    all.push((
+        "schedule",
+        "theirs",
+        "/schedules".to_owned(),
+        words(json!({ "group": "{}", "manual": true, "batch_no": "month(-1)" })),
+    ));
+    all.push((
+        "schedule",
+        "theirs",
+        "/schedules".to_owned(),
+        words(json!({ "group": "ours", "after": "{}", "batch_no": "same" })),
+    ));
+    all.push(("schedule", "THEIRS_SECRET", "/schedules".to_owned(), words(json!({ "group": "ours", "manual": true, "batch_no": "month(-1)", "params": {"P": "@secret:{}"} }))));
+    all.push((
+        "mode",
+        "THEIRS_JOB",
+        "/jobs/run-modes".to_owned(),
+        json!({ "jobs": ["{}"], "mode": "ice", "reason": "r" }),
+    ));
+    all.push((
+        "mode",
+        "THEIRS_JOB",
+        "/jobs/run-modes".to_owned(),
+        json!({ "jobs": ["theirs.{}"], "mode": "ice", "reason": "r" }),
+    ));
+    all.push((
+        "pause",
+        "THEIRS_SCHEDULE",
+        "/schedules/{}/pause".to_owned(),
+        json!({ "reason": "r" }),
+    ));
+    all.push((
+        "fire",
+        "THEIRS_SCHEDULE",
+        "/schedules/{}/fire-now".to_owned(),
+        json!({ "reason": "r" }),
+    ));
+    let version = json!({ "text": "groups: {ours: {type: monthly}}\njobs: {A: {group: ours, type: NOOP, priority: 3}}\n", "remark": "r", "dry_run": true, "if_versions": {"{}": 7} });
+    all.push(("version", "theirs", "/definition/apply".to_owned(), version));
+    all.push((
+        "backfill",
+        "theirs",
+        "/backfills/preview".to_owned(),
+        json!({ "group": "{}", "from": "202401", "to": "202403" }),
+    ));
+    all
+}
+
+async fn bench() -> (Server, String) {
+    let server = Server::new().await;
+    server.apply(DEFINITION).await;
+    let access = GroupAccess { owner_group: GroupCode::parse("theirs").ok(), groups: None };
+    let mut tx = server.app.db.begin().await.expect("begin");
+    let now = server.app.clock.now();
+    let secret = SealedSecret { sealed: "never opened".to_owned(), access };
+    secret::put(&mut tx, "THEIRS_STORED", &secret, "test", now).await.expect("secret");
+    tx.commit().await.expect("commit");
+    let rights = [Permission::Script, Permission::Force];
+    let token = server.token(&[("ours", Role::Author, &rights)]).await;
+    (server, token)
+}
+
+#[tokio::test]
+async fn a_code_of_another_group_is_answered_like_one_that_nobody_has() {
+    let (server, token) = bench().await;
+    let mut differ = Vec::new();
+    for (kind, theirs, path, body) in requests() {
+        // As long as theirs, so that places in a line are the same.
+        let nobodys: String = "nobody_has_it_at_all".chars().take(theirs.len()).collect();
+        let mut answers = Vec::new();
+        for code in [theirs, &nobodys] {
+            let body = serde_json::from_str(&body.to_string().replace("{}", code)).expect("JSON");
+            let answer = server.send(Method::POST, &path.replace("{}", code), &token, &body).await;
+            answers.push((answer.status, answer.text.replace(code, "CODE")));
+        }
+        assert!(answers[0].0.as_u16() != 500, "{path}: {answers:?}");
+        if answers[0] != answers[1] {
+            differ.push(format!(
+                "{kind} {path} {body}\n   theirs:  {:?}\n   nobodys: {:?}",
+                answers[0], answers[1]
+            ));
+        }
+    }
+    assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ.join("\n"));
+}
