@@ -7,7 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::uploaded_definition::Sent;
 use crate::app::{Applied, Apply, Authorship, Guard};
-use crate::definition::Loaded;
+use crate::definition::{Change, How, Loaded, Thing};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
@@ -243,8 +243,22 @@ async fn store(
     let by = by(ask, remark)?;
     let done = ask.house.app.apply_guarded(&loaded.definition, how, &by, guard).await?;
     let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
+    let mut done = done;
+    if !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
+        hide_shared_things(&mut done.changes);
+    }
     let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect();
     Ok(outcome(done, how, needs, warnings))
+}
+
+/// Data sources, secrets and hosts are an administrator's, with their addresses and owners. To others who send one it is
+/// new, whether there is one of this name or not.
+fn hide_shared_things(changes: &mut [Change]) {
+    for change in changes {
+        if matches!(change.thing, Thing::Source | Thing::Secret | Thing::Host) {
+            change.how = How::Added;
+        }
+    }
 }
 
 fn outcome(done: Applied, how: Apply, needs: NeedsAll, warnings: Vec<FaultAt>) -> Outcome {

@@ -112,12 +112,14 @@ impl App {
         let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
         // Most files that are run are stored as they stand, and nothing has to be locked to see that.
         let (stored, changes) = compare(&mut self.db.read().await?, &wanted, &[]).await?;
+        refuse_uses(&stored, &wanted, Guard::none())?;
         refuse_shared_source(&stored, &wanted)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(changes);
         }
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &wanted, &[]).await?;
+        refuse_uses(&stored, &wanted, Guard::none())?;
         refuse_shared_source(&stored, &wanted)?;
         if !changes.is_empty() {
             let now = self.clock.now();

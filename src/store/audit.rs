@@ -204,9 +204,7 @@ async fn read(
         ("audit_id >= ?", keys.0.map(Value::from)),
         ("audit_id <= ?", keys.1.map(Value::from)),
     ];
-    let mut sql = "SELECT a.*, s.seal_no AS seal_no, s.chain_hash AS chain_hash FROM \
-                   (SELECT * FROM audit_log WHERE 1 = 1"
-        .to_owned();
+    let mut sql = "SELECT * FROM audit_log WHERE 1 = 1".to_owned();
     let mut values = Vec::new();
     for (condition, value) in wanted {
         if let Some(value) = value {
@@ -221,9 +219,10 @@ async fn read(
     }
     sql.push_str(&more);
     values.extend(its);
-    sql.push_str(
-        " ORDER BY audit_id DESC LIMIT ?) a LEFT JOIN audit_seal s ON s.audit_id = a.audit_id \
-         ORDER BY a.audit_id DESC",
+    sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
+    let sql = format!(
+        "SELECT a.*, s.seal_no AS seal_no, s.chain_hash AS chain_hash FROM ({sql}) a \
+         LEFT JOIN audit_seal s ON s.audit_id = a.audit_id ORDER BY a.audit_id DESC"
     );
     values.push(i64::try_from(limit)?.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read audit_log")?;

@@ -14,11 +14,6 @@ pub const REMOVED_BEFORE: &str = "before_ms";
 /// differ.
 const COMMITTED_MS: i64 = 3_600_000;
 
-/// The columns of an act that are hashed.
-const ACT: &str = "a.audit_id AS audit_id, a.actor AS actor, a.host AS host, a.action AS action, \
-     a.group_code AS group_code, a.batch_id AS batch_id, a.batch_no AS batch_no, a.job_code AS job_code, \
-     a.detail AS detail, a.reason AS reason, a.create_time AS create_time";
-
 /// The end of the chain, locked to the end of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedHead {
@@ -102,11 +97,12 @@ pub async fn last_act(tx: &mut Tx) -> Result<i64> {
 pub async fn seal(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Result<usize> {
     // Visible before the acts are read: an act that commits meanwhile is found the next time.
     let last = last_act(tx).await?;
-    let sql = format!(
-        "SELECT {ACT} FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
-         (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id) ORDER BY a.audit_id LIMIT ?"
-    );
-    let rows = tx.fetch_all(&sql, &[locked.settled_id.into(), most.into()]).await;
+    let sql = "SELECT a.audit_id AS audit_id, a.actor AS actor, a.host AS host, \
+               a.action AS action, a.group_code AS group_code, a.batch_id AS batch_id, a.batch_no AS batch_no, \
+               a.job_code AS job_code, a.detail AS detail, a.reason AS reason, a.create_time AS create_time \
+               FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
+               (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id) ORDER BY a.audit_id LIMIT ?";
+    let rows = tx.fetch_all(sql, &[locked.settled_id.into(), most.into()]).await;
     let rows = rows.context("read acts without a seal")?;
     let acts: Vec<StoredAct> = rows.iter().map(act_of).collect::<Result<_>>()?;
     let mut head = locked.head;
@@ -183,13 +179,14 @@ pub struct SealedAct {
 
 /// Seals after this number with their acts, in their order.
 pub async fn sealed_acts(tx: &mut Tx, after: i64, most: u32) -> Result<Vec<SealedAct>> {
-    let sql = format!(
-        "SELECT s.seal_no AS seal_no, s.audit_id AS sealed_id, s.act_time AS act_time, \
-         s.row_hash AS row_hash, s.chain_hash AS chain_hash, a.audit_id AS there, {ACT} \
-         FROM audit_seal s LEFT JOIN audit_log a ON a.audit_id = s.audit_id \
-         WHERE s.seal_no > ? ORDER BY s.seal_no LIMIT ?"
-    );
-    let rows = tx.fetch_all(&sql, &[after.into(), most.into()]).await.context("read audit_seal")?;
+    let sql = "SELECT s.seal_no AS seal_no, s.audit_id AS sealed_id, s.act_time AS act_time, \
+               s.row_hash AS row_hash, s.chain_hash AS chain_hash, a.audit_id AS there, \
+               a.audit_id AS audit_id, a.actor AS actor, a.host AS host, \
+               a.action AS action, a.group_code AS group_code, a.batch_id AS batch_id, a.batch_no AS batch_no, \
+               a.job_code AS job_code, a.detail AS detail, a.reason AS reason, a.create_time AS create_time \
+               FROM audit_seal s LEFT JOIN audit_log a ON a.audit_id = s.audit_id \
+               WHERE s.seal_no > ? ORDER BY s.seal_no LIMIT ?";
+    let rows = tx.fetch_all(sql, &[after.into(), most.into()]).await.context("read audit_seal")?;
     rows.iter()
         .map(|row| {
             let act = match row.opt_int("there")? {

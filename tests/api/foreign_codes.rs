@@ -30,7 +30,7 @@ fn sent(job: &str, more: &str) -> Value {
     let text = format!(
         "groups: {{ours: {{type: monthly}}}}\njobs:\n  A: {{group: ours, type: NOOP{job}}}\n{more}"
     );
-    json!({ "text": text, "remark": "test" })
+    json!({ "text": text, "remark": "test", "dry_run": true })
 }
 
 /// Requests with `{}` in place of a code: its kind, what another group has, the path and the body.
@@ -155,4 +155,32 @@ async fn a_code_of_another_group_is_answered_like_one_that_nobody_has() {
         }
     }
     assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ.join("\n"));
+}
+
+/// The code of a schedule is the installation's, so that it is taken has to be said; whose it is, is not.
+#[tokio::test]
+async fn a_taken_code_of_a_schedule_names_no_group() {
+    let (server, token) = bench().await;
+    let schedule =
+        "schedules: {THEIRS_SCHEDULE: {group: ours, manual: true, batch_no: month(-1)}}\n";
+    let body = sent("", schedule);
+    let refused = server.send(Method::POST, "/definition/apply", &token, &body).await;
+    assert!(refused.text.contains("has a code that is taken"), "{}", refused.text);
+    assert!(!refused.text.contains("group theirs"), "{}", refused.text);
+    let admin = server.admin().await;
+    let refused = server.send(Method::POST, "/definition/apply", &admin, &body).await;
+    assert!(refused.text.contains("belongs to group theirs"), "{}", refused.text);
+}
+
+/// Who may not administer sources is not shown what is stored of one.
+#[tokio::test]
+async fn a_diff_shows_no_source_of_another_group() {
+    let (server, token) = bench().await;
+    let source = "sources: {theirs_source: {url: 'sqlite:mine.db', owner_group: ours}}\n";
+    let body = sent("", source);
+    let shown = server.send(Method::POST, "/definition/diff", &token, &body).await;
+    assert!(shown.status.is_success() && !shown.text.contains("theirs.db"), "{}", shown.text);
+    let admin = server.admin().await;
+    let shown = server.send(Method::POST, "/definition/diff", &admin, &body).await;
+    assert!(shown.text.contains("theirs.db"), "{}", shown.text);
 }
