@@ -38,12 +38,13 @@ impl Way {
     /// The way of a request.
     pub(super) fn of(parts: &Parts, doorway: &Doorway) -> Self {
         let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
-        Self::told(&parts.headers, (peer(&parts.extensions), security), doorway)
+        Self::told(&parts.headers, peer(&parts.extensions), security, doorway)
     }
 
     fn told(
         headers: &HeaderMap,
-        (peer, security): (Option<IpAddr>, ConnectionSecurity),
+        peer: Option<IpAddr>,
+        security: ConnectionSecurity,
         doorway: &Doorway,
     ) -> Self {
         let is_proxy = peer.is_some_and(|peer| doorway.trusts(peer));
@@ -185,7 +186,7 @@ mod tests {
         peer: &str,
         pairs: &[(&'static str, &'static str)],
     ) -> Way {
-        Way::told(&headers(pairs), (peer.parse().ok(), security), &doorway(settings))
+        Way::told(&headers(pairs), peer.parse().ok(), security, &doorway(settings))
     }
 
     #[test]

@@ -53,7 +53,8 @@ pub(super) async fn refuse(mut stream: TcpStream) {
 
 /// Serves the requests of a connection until it ends, runs out of time or has to make room.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
-    (stream, security): (S, ConnectionSecurity),
+    stream: S,
+    security: ConnectionSecurity,
     peer: SocketAddr,
     place: ConnectionPlace,
     router: Router,
@@ -63,7 +64,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let connection = place.connection.clone();
     let io = TokioIo::new(WatchedStream { stream, connection: connection.clone() });
     let answer = service_fn(|request: hyper::Request<Incoming>| {
-        answer(router.clone(), request, (peer, security), connection.clone())
+        answer(router.clone(), request, peer, security, connection.clone())
     });
     let mut serving = std::pin::pin!(http1::Builder::new().serve_connection(io, answer));
     let mut is_stopping = false;
@@ -88,7 +89,8 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
 async fn answer(
     router: Router,
     request: hyper::Request<Incoming>,
-    (peer, security): (SocketAddr, ConnectionSecurity),
+    peer: SocketAddr,
+    security: ConnectionSecurity,
     connection: Arc<Connection>,
 ) -> Result<Response, Infallible> {
     let in_flight = connection.begin_request();

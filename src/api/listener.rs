@@ -211,8 +211,8 @@ impl Admission {
         };
         let limits = *table.limits();
         let Some(tls) = tls else {
-            let clear = (stream, ConnectionSecurity::Clear);
-            return connection::serve(clear, peer, place, router, stop, limits).await;
+            let security = ConnectionSecurity::Clear;
+            return connection::serve(stream, security, peer, place, router, stop, limits).await;
         };
         let handshake = tokio::time::timeout(limits.header_timeout, tls.accept(stream));
         let evicted = place.connection.evicted.clone();
@@ -222,8 +222,8 @@ impl Admission {
             () = stop.cancelled() => return,
         };
         match secured {
-            Ok(Ok(secured)) => {
-                connection::serve(secured, peer, place, router, stop, limits).await;
+            Ok(Ok((stream, security))) => {
+                connection::serve(stream, security, peer, place, router, stop, limits).await;
             }
             Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),

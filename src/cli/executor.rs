@@ -85,7 +85,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<End
     let words = ExecutorWords {
         admins: args.admins.clone(),
         app_name: args.app_name.clone(),
-        address: address(args, (scheme, door.address()))?,
+        address: address(args, scheme, door.address())?,
         token: token.clone(),
         version: args.admin_version.clone(),
         tls: config.executors.tls(),
@@ -174,7 +174,7 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 }
 
 /// The address that the admin is told.
-fn address(args: &ExecutorArgs, (scheme, door): (&str, SocketAddr)) -> Result<String> {
+fn address(args: &ExecutorArgs, scheme: &str, door: SocketAddr) -> Result<String> {
     match &args.address {
         Some(address) => Ok(address.clone()),
         None if door.ip().is_unspecified() => Err(BadInput(format!(

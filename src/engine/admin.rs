@@ -95,7 +95,8 @@ impl Admin {
         (db, clock): (Db, Clock),
         me: NodeId,
         hints: Hints,
-        (give_up_ms, tls): (i64, ClientTlsFiles),
+        give_up_ms: i64,
+        tls: ClientTlsFiles,
     ) -> Self {
         let line = Arc::new(Line::new(tls));
         let (next_call, inbox, nudge) = (AtomicU64::new(1), Mutex::default(), Notify::new());

@@ -73,8 +73,12 @@ impl AuditSealer {
     async fn tick(&self, seen: Option<i64>) -> Result<i64> {
         let mut tx = self.db.read().await?;
         let last = audit_seal::last_act(&mut tx).await?;
+        if seen == Some(last) {
+            return Ok(last);
+        }
+        let is_due = audit_seal::is_due(&mut tx, self.clock.now()).await?;
         drop(tx);
-        if seen != Some(last) {
+        if is_due {
             seal_acts(&self.db, &self.clock).await?;
         }
         Ok(last)

@@ -126,7 +126,8 @@ fn admin_of(
     (db, clock): (&Db, &Clock),
     node: &Node,
     hints: &Hints,
-    (handlers, options): (&handler::Options, &Options),
+    handlers: &handler::Options,
+    options: &Options,
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
     let place = (db.clone(), clock.clone());
@@ -134,7 +135,8 @@ fn admin_of(
         place,
         node.id().clone(),
         hints.clone(),
-        (give_up, options.executor_tls.clone()),
+        give_up,
+        options.executor_tls.clone(),
     )))
 }
 
@@ -159,7 +161,7 @@ impl QueueDispatcher {
         let hints = Hints::new(db.clone(), clock.clone());
         let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
-            admin: admin_of((&db, &clock), &node, &hints, (&handlers, &options))?,
+            admin: admin_of((&db, &clock), &node, &hints, &handlers, &options)?,
             db: db.clone(),
             log_db: db.for_log_lines(),
             clock: clock.clone(),

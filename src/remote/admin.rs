@@ -63,8 +63,8 @@ impl Admins {
         if bases.is_empty() {
             return Err("no address of an admin is given".to_owned());
         }
-        let way = (&settings.tls, settings.limit);
-        let poster = Poster::new(&bases, &settings.app_name, &settings.token, way)?;
+        let Settings { app_name, token, tls, limit, .. } = settings;
+        let poster = Poster::new(&bases, app_name, token, tls, *limit)?;
         let place = |base| Place { base, dialect: Mutex::new(settings.dialect) };
         let places = bases.into_iter().map(place).collect();
         Ok(Self { places, poster, limit: settings.limit })

@@ -37,7 +37,8 @@ impl Poster {
         urls: &[Url],
         app_name: &str,
         token: &SecretString,
-        (tls, limit): (&ClientTlsFiles, Duration),
+        tls: &ClientTlsFiles,
+        limit: Duration,
     ) -> Result<Self, String> {
         let mut secret = HeaderValue::from_str(token.expose_secret())
             .map_err(|_| "the token has characters that no header may have".to_owned())?;

@@ -93,6 +93,19 @@ pub async fn last_act(tx: &mut Tx) -> Result<i64> {
     Ok(id(tx, "SELECT MAX(audit_id) AS id FROM audit_log", &[]).await?.unwrap_or(0))
 }
 
+/// Whether there is an act without a seal, or the head could be moved. Reads only, so that it may be asked often.
+pub async fn is_due(tx: &mut Tx, now: Millis) -> Result<bool> {
+    // That the row is gone is said by who wants to lock it.
+    let Some(head) = read_head(tx, "").await? else { return Ok(true) };
+    let sql = "SELECT MIN(a.audit_id) AS id FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
+               (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id)";
+    if id(tx, sql, &[head.settled_id.into()]).await?.is_some() {
+        return Ok(true);
+    }
+    let last = last_act(tx).await?;
+    Ok(settled(tx, head.settled_id, last, now).await? != head.settled_id)
+}
+
 /// Goes on with the chain: seals acts that have none, `most` of them, in the order of their keys. Gives how many.
 pub async fn seal(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Result<usize> {
     // Visible before the acts are read: an act that commits meanwhile is found the next time.
@@ -126,7 +139,7 @@ pub async fn seal(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Re
         Some(act) if is_full => act.audit_id,
         _ => last,
     };
-    let settled_id = settled(tx, (locked.settled_id, bound), now).await?;
+    let settled_id = settled(tx, locked.settled_id, bound, now).await?;
     if head != locked.head || settled_id != locked.settled_id {
         write_head(tx, head, settled_id).await?;
     }
@@ -146,7 +159,7 @@ fn row_of(stored: &StoredSeal) -> Vec<Value> {
 
 /// Up to which key no act can still come: keys are given before the commit, so one below may be committed after one
 /// above, but not after one that is an hour old.
-async fn settled(tx: &mut Tx, (from, bound): (i64, i64), now: Millis) -> Result<i64> {
+async fn settled(tx: &mut Tx, from: i64, bound: i64, now: Millis) -> Result<i64> {
     let cut = now.plus(-COMMITTED_MS).to_utc();
     let young = "SELECT MIN(audit_id) AS id FROM audit_log WHERE create_time >= ? AND audit_id > ?";
     let young = id(tx, young, &[cut.into(), from.into()]).await?;

@@ -311,7 +311,7 @@ impl Pass {
             let mut tx = turn!(with, now);
             retention::remove_keys(&mut tx, kind, &go, &mut dropped).await?;
             if kind == Aged::Audit {
-                note_removed_acts(&mut tx, with, (go.len(), cut), now).await?;
+                note_removed_acts(&mut tx, with, go.len(), cut, now).await?;
             }
             failpoint!("retention.step");
             tx.commit().await.context("remove old rows")?;
@@ -354,7 +354,8 @@ impl Pass {
 async fn note_removed_acts(
     tx: &mut Tx,
     with: &Sweeper,
-    (acts, cut): (usize, Millis),
+    acts: usize,
+    cut: Millis,
     now: Millis,
 ) -> Result<()> {
     let entry = Entry {
