@@ -3,8 +3,8 @@ CREATE TABLE audit_seal (
     seal_no BIGINT NOT NULL PRIMARY KEY,
     audit_id BIGINT NOT NULL,
     act_time TIMESTAMPTZ(3) NOT NULL,
-    row_hash TEXT NOT NULL,
-    chain_hash TEXT NOT NULL,
+    row_hash VARCHAR(64) NOT NULL,
+    chain_hash VARCHAR(64) NOT NULL,
     CONSTRAINT uq_audit_seal_act UNIQUE (audit_id)
 );
 
@@ -12,7 +12,7 @@ CREATE TABLE audit_seal (
 CREATE TABLE audit_head (
     head_id BIGINT NOT NULL PRIMARY KEY,
     seal_no BIGINT NOT NULL,
-    chain_hash TEXT NOT NULL,
+    chain_hash VARCHAR(64) NOT NULL,
     settled_id BIGINT NOT NULL
 );
 

@@ -222,18 +222,14 @@ pub struct UnsealedActs {
 
 /// Counts acts without a seal.
 pub async fn unsealed(tx: &mut Tx) -> Result<UnsealedActs> {
-    let sql = "SELECT CASE WHEN a.audit_id > h.settled_id THEN 1 ELSE 0 END AS is_new, \
-               COUNT(*) AS n, MIN(a.audit_id) AS first_id FROM audit_log a, audit_head h \
-               WHERE NOT EXISTS (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id) \
-               GROUP BY CASE WHEN a.audit_id > h.settled_id THEN 1 ELSE 0 END";
-    let mut found = UnsealedActs::default();
-    for row in tx.fetch_all(sql, &[]).await.context("count acts without a seal")? {
-        match row.int("is_new")? {
-            0 => found.first_foreign = Some(row.int("first_id")?),
-            _ => found.waiting = row.int("n")?,
-        }
-    }
-    Ok(found)
+    let settled_id = read_head(tx, "").await?.map_or(0, |head| head.settled_id);
+    let sql = "SELECT COUNT(*) AS id FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
+               (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id)";
+    let waiting = id(tx, sql, &[settled_id.into()]).await?.unwrap_or(0);
+    let sql = "SELECT MIN(a.audit_id) AS id FROM audit_log a WHERE a.audit_id <= ? AND NOT EXISTS \
+               (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id)";
+    let first_foreign = id(tx, sql, &[settled_id.into()]).await?;
+    Ok(UnsealedActs { waiting, first_foreign })
 }
 
 /// The time before which acts were removed by retention, as its own acts say.

@@ -121,7 +121,9 @@ fn requests() -> Vec<(&'static str, &'static str, String, Value)> {
 
 async fn bench() -> (Server, String) {
     let server = Server::new().await;
-    server.apply(DEFINITION).await;
+    let admin = server.admin().await;
+    let body = json!({ "text": DEFINITION, "remark": "test" });
+    server.send(Method::POST, "/definition/apply", &admin, &body).await.is(200);
     let access = GroupAccess { owner_group: GroupCode::parse("theirs").ok(), groups: None };
     let mut tx = server.app.db.begin().await.expect("begin");
     let now = server.app.clock.now();
