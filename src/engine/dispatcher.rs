@@ -161,7 +161,7 @@ impl QueueDispatcher {
         let hints = Hints::new(db.clone(), clock.clone());
         let max_parallel = usize::try_from(options.max_parallel)?;
         let around = Arc::new(Surroundings {
-            admin: admin_of((&db, &clock), &node, &hints, &handlers, &options)?,
+            admin: admin_of((&db, &clock), &node, &hints, &handlers, options)?,
             db: db.clone(),
             log_db: db.for_log_lines(),
             clock: clock.clone(),

@@ -133,7 +133,13 @@ impl AccessRules {
             used.map(|used| (job.group.clone(), used)).collect::<Vec<_>>()
         };
         let all = defs.groups.iter().flat_map(of_group).chain(defs.jobs.iter().flat_map(of_job));
-        all.filter(|(group, used)| self.is_unknown(group, used, sees)).collect()
+        let mut found: BTreeSet<_> =
+            all.filter(|(group, used)| self.is_unknown(group, used, sees)).collect();
+        for order in defs.schedules.iter().filter_map(|schedule| schedule.order.as_ref()) {
+            let groups = order.group.iter();
+            found.extend(groups.flat_map(|g| self.unknown_params(g, &order.params, sees)));
+        }
+        found
     }
 
     /// The same of the secrets that parameters of an order name.
