@@ -1,7 +1,7 @@
 //! The hash chain over the audit log: sealed beside everything else, a moment after the commit of an act, and verified.
 //!
 //! An act waits for nobody: seals are made of committed rows, by one process at a time under the row of `audit_head`.
-//! The decision is docs/adr/0031-audit-chain.md.
+//! The decision is docs/adr/0032-audit-chain.md.
 
 use crate::domain::audit_chain::{AuditHash, AuditHead};
 use crate::domain::time::Millis;
