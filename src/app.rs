@@ -28,7 +28,9 @@ pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::{Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource};
+pub use crate::app::versions::{
+    Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource, UnknownUses,
+};
 pub use crate::app::versions::{refuse_uses_by_settings, whoami};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
@@ -285,6 +287,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::domain::job_key::JobNameError>()
             || e.is::<SharedSource>()
             || e.is::<ForbiddenUses>()
+            || e.is::<UnknownUses>()
             || e.is::<BeingChanged>()
             || e.is::<TablesInUse>()
             || e.is::<LostUpdate>()

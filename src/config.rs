@@ -12,6 +12,7 @@ mod retention;
 mod script;
 mod secret_stores;
 mod shown;
+mod tls;
 mod trace;
 
 pub use executors::Executors;
@@ -23,6 +24,7 @@ pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
 pub use script::Script;
 pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
+pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
 pub use trace::Trace;
 
 use crate::db;
@@ -307,6 +309,7 @@ impl Config {
         self.ldap.check()?;
         self.limits.check()?;
         self.executor_networks()?;
+        self.check_executor_tls()?;
         self.retention()?;
         self.notify.check()?;
         self.trace.check()?;
@@ -368,6 +371,7 @@ impl Config {
             log_max_bytes: self.log.max_bytes_per_try,
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
+            executor_tls: self.executors.tls(),
             node: self.node.options(),
             secret_stores: SecretStores::default(),
         }
@@ -425,6 +429,14 @@ impl Config {
         let role = "what opens a secret store";
         let others = self.store_login_files().into_iter();
         files.extend(others.map(|path| ProtectedFile { role, path }));
+        for (path, role) in [
+            (&self.http.tls_key, "the private key of the listener"),
+            (&self.executors.tls_key, "the private key that is shown to executors"),
+        ] {
+            if !path.as_os_str().is_empty() {
+                files.push(ProtectedFile { role, path: path.clone() });
+            }
+        }
         ProtectedFiles::new(files)
     }
 }

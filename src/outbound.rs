@@ -2,7 +2,14 @@
 //! May name: nothing of ours. Never: a header, a body, a token, a second try.
 //! Invariant: certificates are verified, redirects are not followed, proxies are not asked: a token would go with them.
 
+mod own_server;
+mod tls_files;
+
+pub use own_server::tls_to_own_server;
+pub use tls_files::{ClientTlsFiles, NamedFile, ReloadedClient, client_with, unfit_key};
+
 use reqwest::{ClientBuilder, redirect, retry};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
@@ -29,11 +36,11 @@ impl Way {
 /// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
 /// anything may take is the caller's to add.
 pub fn client(way: Way) -> Result<ClientBuilder, String> {
-    Ok(client_with(tls(way)?))
+    Ok(client_of(tls(way)?))
 }
 
 /// The same with a TLS of the caller's, such as one with authorities of its own.
-pub fn client_with(tls: ClientConfig) -> ClientBuilder {
+pub fn client_of(tls: ClientConfig) -> ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
@@ -82,9 +89,13 @@ pub fn verified_tls(authorities_pem: Option<&[u8]>) -> Result<ClientConfig, Stri
     }
 }
 
+/// The cryptography that all TLS of this program is made with: versions 1.2 and 1.3.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
 fn tls_with(roots: RootCertStore) -> Result<ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("cannot prepare TLS: {error}"))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())

@@ -8,6 +8,7 @@
 
 use crate::api::client_address::Way;
 use crate::api::state::House;
+use crate::api::tls::ConnectionSecurity;
 use crate::domain::executor::LogId;
 use crate::engine::admin::registry_api::{Pass, Refused};
 use crate::store::executor_run::Told;
@@ -68,7 +69,8 @@ pub(super) async fn asked(State(house): State<Arc<House>>, request: Request) -> 
     let peer = Way::of(&parts, &house.doorway).ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     // Some clients leave a second slash before the word, or one behind it.
     let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    let asked = Asked { house: &house, peer, word, method: &parts.method };
+    let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
+    let asked = Asked { house: &house, peer, security, word, method: &parts.method };
     let reply = match asked.answer(&parts.headers, body).await {
         Ok(reply) => reply,
         Err(error) => {
@@ -96,6 +98,7 @@ fn no_answer() -> Response {
 struct Asked<'a> {
     house: &'a House,
     peer: IpAddr,
+    security: ConnectionSecurity,
     word: &'a str,
     method: &'a Method,
 }
@@ -103,6 +106,9 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// An error is one of the database.
     async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Reply> {
+        if self.house.needs_executor_certificate && self.security != ConnectionSecurity::MutualTls {
+            return Ok(self.refuse(&Refused::Certificate, None).await);
+        }
         let pass = match self.admitted(headers).await? {
             Ok(pass) => pass,
             Err(refused) => return Ok(self.refuse(&refused, None).await),

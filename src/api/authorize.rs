@@ -124,15 +124,33 @@ pub(super) fn all<'a>(
 
 /// Passes when the parameters of an order name no secret, or the caller may give jobs of these groups
 /// secrets: who may write what a job executes, and nobody else, may have a secret handed to it.
-pub(super) fn secret_params<'a>(
+pub(super) async fn secret_params(
     ask: &Ask,
-    groups: impl IntoIterator<Item = &'a GroupCode>,
+    groups: &[&GroupCode],
     params: &BTreeMap<String, String>,
 ) -> Result<(), Problem> {
-    match name_a_secret(params) {
-        true => all(ask, Permission::Script, groups, "group whose jobs are given a secret"),
-        false => Ok(()),
+    if !name_a_secret(params) {
+        return Ok(());
     }
+    let what = "group whose jobs are given a secret";
+    all(ask, Permission::Script, groups.iter().copied(), what)?;
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    match unless_all_are_seen(ask, &sees)? {
+        Some(sees) => Ok(ask.house.app.refuse_unknown_secrets(groups, params, sees).await?),
+        None => Ok(()),
+    }
+}
+
+/// Which groups somebody sees.
+pub(super) type Sees<'a> = &'a (dyn Fn(&GroupCode) -> bool + Sync);
+
+/// What names groups is kept from who does not see all of them.
+pub(super) fn unless_all_are_seen<'a>(
+    ask: &Ask,
+    sees: Sees<'a>,
+) -> Result<Option<Sees<'a>>, Problem> {
+    let sees_all = ask.caller()?.grants.allow_everywhere(Permission::View);
+    Ok(if sees_all { None } else { Some(sees) })
 }
 
 /// What of a log the caller is told: what is about groups that it sees; what is about no group (users,

@@ -119,9 +119,9 @@ struct Begun {
 }
 
 impl Wish {
-    fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
+    async fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
         let group = authorize::group(ask, Permission::Run, &self.group)?;
-        authorize::secret_params(ask, [&group], &self.params)?;
+        authorize::secret_params(ask, &[&group], &self.params).await?;
         let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
         let only = self.only.as_deref().unwrap_or("missing,failed");
         let only = Only::parse(only)
@@ -169,7 +169,7 @@ fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
 }
 
 async fn preview(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
-    let request = wish.request(&ask, None)?;
+    let request = wish.request(&ask, None).await?;
     let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
     let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
     Ok(begun(&found, &request, None))
@@ -180,7 +180,7 @@ async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
         return preview(ask, Nothing {}, wish).await;
     }
     let reason = authorize::reason(wish.reason.as_deref())?;
-    let request = wish.request(&ask, Some(reason))?;
+    let request = wish.request(&ask, Some(reason)).await?;
     let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
     let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
     found.refusal(&request.group)?;

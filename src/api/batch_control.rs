@@ -196,7 +196,7 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         groups.iter().copied(),
         "group that this opens and you see",
     )?;
-    authorize::secret_params(&ask, groups, &asked.params)?;
+    authorize::secret_params(&ask, &groups, &asked.params).await?;
     let reason = match order.dry_run {
         true => "",
         false => authorize::reason(order.reason.as_deref())?,

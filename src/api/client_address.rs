@@ -2,6 +2,7 @@
 
 use crate::api::connection_limit::Peer;
 use crate::api::problem::Problem;
+use crate::api::tls::ConnectionSecurity;
 use crate::app::access::Stranger;
 use crate::config::Doorway;
 use axum::extract::ConnectInfo;
@@ -36,10 +37,16 @@ const COOKIES: (&str, &str) = ("__Host-procession", "procession");
 impl Way {
     /// The way of a request.
     pub(super) fn of(parts: &Parts, doorway: &Doorway) -> Self {
-        Self::told(&parts.headers, peer(&parts.extensions), doorway)
+        let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
+        Self::told(&parts.headers, peer(&parts.extensions), security, doorway)
     }
 
-    fn told(headers: &HeaderMap, peer: Option<IpAddr>, doorway: &Doorway) -> Self {
+    fn told(
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+        security: ConnectionSecurity,
+        doorway: &Doorway,
+    ) -> Self {
         let is_proxy = peer.is_some_and(|peer| doorway.trusts(peer));
         let said = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
         let address = match is_proxy {
@@ -48,7 +55,10 @@ impl Way {
         };
         let is_tls = match &doorway.origin {
             Some(origin) => origin.starts_with("https:"),
-            None => is_proxy && said("x-forwarded-proto").is_some_and(|p| p.trim() == "https"),
+            None => match said("x-forwarded-proto").filter(|_| is_proxy) {
+                Some(protocol) => protocol.trim() == "https",
+                None => security != ConnectionSecurity::Clear,
+            },
         };
         let scheme = if is_tls { "https" } else { "http" };
         let host = said(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
@@ -170,8 +180,28 @@ mod tests {
         Config::load(Some(&file)).expect("settings").http.doorway().expect("a doorway")
     }
 
+    fn over(
+        security: ConnectionSecurity,
+        settings: &str,
+        peer: &str,
+        pairs: &[(&'static str, &'static str)],
+    ) -> Way {
+        Way::told(&headers(pairs), peer.parse().ok(), security, &doorway(settings))
+    }
+
+    #[test]
+    fn tls_of_our_own_counts_unless_a_proxy_says_what_its_client_spoke() {
+        let tls = |settings: &str, pairs| over(ConnectionSecurity::Tls, settings, "9.9.9.9", pairs);
+        let direct = tls("", &[("host", "h:8088"), ("x-forwarded-proto", "http")]);
+        assert_eq!(direct.transport, Transport::Tls, "a stranger says nothing about itself");
+        assert_eq!(direct.origin(), Some("https://h:8088"));
+        let proxy = "trusted_proxies = ['9.9.9.9']";
+        assert_eq!(tls(proxy, &[("x-forwarded-proto", "http")]).transport, Transport::Clear);
+        assert_eq!(tls(proxy, &[]).transport, Transport::Tls);
+    }
+
     fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> Way {
-        Way::told(&headers(pairs), peer.parse().ok(), &doorway(settings))
+        over(ConnectionSecurity::Clear, settings, peer, pairs)
     }
 
     #[test]

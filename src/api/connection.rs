@@ -1,6 +1,7 @@
 //! One connection over HTTP/1.1: its requests, its time limits, its end.
 
 use crate::api::connection_limit::{Connection, ConnectionPlace, InFlight, Peer};
+use crate::api::tls::ConnectionSecurity;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request};
@@ -51,8 +52,9 @@ pub(super) async fn refuse(mut stream: TcpStream) {
 }
 
 /// Serves the requests of a connection until it ends, runs out of time or has to make room.
-pub(super) async fn serve(
-    stream: TcpStream,
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    security: ConnectionSecurity,
     peer: SocketAddr,
     place: ConnectionPlace,
     router: Router,
@@ -62,7 +64,7 @@ pub(super) async fn serve(
     let connection = place.connection.clone();
     let io = TokioIo::new(WatchedStream { stream, connection: connection.clone() });
     let answer = service_fn(|request: hyper::Request<Incoming>| {
-        answer(router.clone(), request, peer, connection.clone())
+        answer(router.clone(), request, peer, security, connection.clone())
     });
     let mut serving = std::pin::pin!(http1::Builder::new().serve_connection(io, answer));
     let mut is_stopping = false;
@@ -88,11 +90,13 @@ async fn answer(
     router: Router,
     request: hyper::Request<Incoming>,
     peer: SocketAddr,
+    security: ConnectionSecurity,
     connection: Arc<Connection>,
 ) -> Result<Response, Infallible> {
     let in_flight = connection.begin_request();
     let (mut parts, incoming) = request.into_parts();
     parts.extensions.insert(ConnectInfo(Peer(peer)));
+    parts.extensions.insert(security);
     parts.extensions.insert(connection);
     let waits = parts.headers.contains_key(EXPECT);
     let rest = RequestBody(Arc::new(Mutex::new(incoming)));
@@ -193,19 +197,19 @@ impl HttpBody for AnswerBody {
 }
 
 /// A stream that notes when bytes come and when the client takes none.
-struct WatchedStream {
-    stream: TcpStream,
+struct WatchedStream<S> {
+    stream: S,
     connection: Arc<Connection>,
 }
 
-impl WatchedStream {
+impl<S> WatchedStream<S> {
     fn note<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.connection.note_write(written.is_pending());
         written
     }
 }
 
-impl AsyncRead for WatchedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -220,7 +224,7 @@ impl AsyncRead for WatchedStream {
     }
 }
 
-impl AsyncWrite for WatchedStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

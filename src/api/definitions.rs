@@ -7,7 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::uploaded_definition::Sent;
 use crate::app::{Applied, Apply, Authorship, Guard};
-use crate::definition::Loaded;
+use crate::definition::{Change, How, Loaded, Thing};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
@@ -236,12 +236,29 @@ async fn store(
         *demands.lock().expect("nobody breaks down with it") = all.clone();
         Ok(look(ask, all)?)
     };
-    let guard = Guard { allow: &allow, seen: &seen };
+    seen.keys().try_for_each(|g| ask.may(Permission::View, g, format!("group {g}")))?;
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    let guard =
+        Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(ask, &sees)? };
     let by = by(ask, remark)?;
     let done = ask.house.app.apply_guarded(&loaded.definition, how, &by, guard).await?;
     let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
+    let mut done = done;
+    if !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
+        hide_shared_things(&mut done.changes);
+    }
     let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect();
     Ok(outcome(done, how, needs, warnings))
+}
+
+/// Data sources, secrets and hosts are an administrator's, with their addresses and owners. To others who send one it is
+/// new, whether there is one of this name or not.
+fn hide_shared_things(changes: &mut [Change]) {
+    for change in changes {
+        if matches!(change.thing, Thing::Source | Thing::Secret | Thing::Host) {
+            change.how = How::Added;
+        }
+    }
 }
 
 fn outcome(done: Applied, how: Apply, needs: NeedsAll, warnings: Vec<FaultAt>) -> Outcome {
@@ -296,7 +313,9 @@ async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Proble
         *demands.lock().expect("nobody breaks down with it") = all.clone();
         Ok(may(&ask, all)?)
     };
-    let guard = Guard { allow: &allow, seen: &seen };
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    let guard =
+        Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(&ask, &sees)? };
     let by = by(&ask, None)?;
     let done = ask.house.app.rollback_guarded(to, how, (&by, reason), guard).await?;
     let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));

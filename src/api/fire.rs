@@ -5,7 +5,7 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::{CodePath, NamePath};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
-use crate::api::schedule_changes::{deed, found, touch};
+use crate::api::schedule_changes::{deed, found, may_give, touch};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
 use crate::domain::schedule::Schedule;
@@ -118,6 +118,8 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     let was = found(&ask, Permission::Run, &at.code).await?;
     if name_a_secret(&sent.params) {
         found(&ask, Permission::Script, &at.code).await?;
+        let defs = ask.house.app.definition().await?;
+        may_give(&ask, &was.def, &defs, &sent.params).await?;
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);
@@ -155,6 +157,9 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
     };
     for permission in needed {
         mine.iter().try_for_each(|t| touch(&ask, *permission, (&t.def, &defs), &what))?;
+    }
+    for trigger in &mine {
+        may_give(&ask, &trigger.def, &defs, &sent.params).await?;
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);

@@ -4,6 +4,7 @@ use crate::api::connection_limit::ConnectionTable;
 use crate::api::events;
 use crate::api::request_runtime::RequestRuntime;
 use crate::api::state::House;
+use crate::api::tls::{ConnectionSecurity, ListenerTls};
 use crate::api::{connection, probe_router, router};
 use crate::config::{ConnectionLimits, Doorway, Listening};
 use axum::Router;
@@ -40,6 +41,8 @@ pub struct Door {
     /// Of no runtime yet: another one may serve it.
     listener: std::net::TcpListener,
     address: SocketAddr,
+    /// None when it speaks in clear.
+    tls: Option<Arc<ListenerTls>>,
 }
 
 /// Connections that may wait to be accepted. Of 1,000 executors that came at once, 305 found the usual 128
@@ -86,7 +89,13 @@ impl Door {
         let said = |cause| NoListener { address, cause, setting, cure };
         let listener = listen(address).map_err(said)?;
         let address = listener.local_addr().map_err(said)?;
-        Ok(Self { listener, address })
+        Ok(Self { listener, address, tls: None })
+    }
+
+    /// The same, with TLS.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<ListenerTls>>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Where it is: with the port that the system chose, when 0 was asked for.
@@ -145,6 +154,11 @@ impl Door {
             }
         };
         let connections = TaskTracker::new();
+        if let Some(tls) = self.tls.clone() {
+            let stop = stop.clone();
+            connections.spawn(async move { tls.keep_current(stop).await });
+        }
+        let admission = Admission { table, router, tls: self.tls, stop: stop.clone() };
         let broken = CancellationToken::new();
         loop {
             let accepted = tokio::select! {
@@ -153,7 +167,7 @@ impl Door {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let serving = admit(stream, peer, table.clone(), router.clone(), stop.clone());
+                    let serving = admission.clone().admit(stream, peer);
                     let broken = broken.clone();
                     connections.spawn(async move {
                         tokio::select! {
@@ -175,20 +189,45 @@ impl Door {
     }
 }
 
-/// Serves a connection, once there is room for it.
-async fn admit(
-    stream: TcpStream,
-    peer: SocketAddr,
+/// What each connection of a listener is served with.
+#[derive(Clone)]
+struct Admission {
     table: Arc<ConnectionTable>,
     router: Router,
+    tls: Option<Arc<ListenerTls>>,
     stop: CancellationToken,
-) {
-    match table.enter(peer.ip()).await {
-        Some(place) => {
-            let limits = *table.limits();
-            connection::serve(stream, peer, place, router, stop, limits).await;
+}
+
+impl Admission {
+    /// Serves a connection, once there is room for it. A handshake counts as a connection without a login, and may
+    /// take as long as the head of a request.
+    async fn admit(self, stream: TcpStream, peer: SocketAddr) {
+        let Self { table, router, tls, stop } = self;
+        let (place, tls) = match (table.enter(peer.ip()).await, tls) {
+            (Some(place), tls) => (place, tls),
+            (None, None) => return connection::refuse(stream).await,
+            // Who waits for a handshake can read no answer.
+            (None, Some(_)) => return,
+        };
+        let limits = *table.limits();
+        let Some(tls) = tls else {
+            let security = ConnectionSecurity::Clear;
+            return connection::serve(stream, security, peer, place, router, stop, limits).await;
+        };
+        let handshake = tokio::time::timeout(limits.header_timeout, tls.accept(stream));
+        let evicted = place.connection.evicted.clone();
+        let secured = tokio::select! {
+            done = handshake => done,
+            () = evicted.cancelled() => return,
+            () = stop.cancelled() => return,
+        };
+        match secured {
+            Ok(Ok((stream, security))) => {
+                connection::serve(stream, security, peer, place, router, stop, limits).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
         }
-        None => connection::refuse(stream).await,
     }
 }
 
@@ -210,6 +249,19 @@ impl Front {
             None => None,
         };
         Ok(Self { requests, probes })
+    }
+
+    /// The same, with TLS for requests, and for probes where `probes` says so.
+    #[must_use]
+    pub fn with_tls(
+        self,
+        requests: Option<Arc<ListenerTls>>,
+        probes: Option<Arc<ListenerTls>>,
+    ) -> Self {
+        Self {
+            requests: self.requests.map(|door| door.with_tls(requests)),
+            probes: self.probes.map(|door| door.with_tls(probes)),
+        }
     }
 
     /// Where requests are answered.

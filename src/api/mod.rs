@@ -59,6 +59,7 @@ mod session;
 mod sources;
 pub mod state;
 mod stream_access;
+mod tls;
 mod tokens;
 mod uploaded_definition;
 mod users;
@@ -68,6 +69,7 @@ mod watch;
 pub use connection_limit::Peer;
 pub use listener::{Attended, Door, Front, NoListener};
 pub use state::House;
+pub use tls::ListenerTls;
 
 use crate::api::client_address::{Transport, Way};
 use crate::api::denied_requests::{CallerName, DeniedRequest};

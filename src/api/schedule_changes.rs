@@ -142,6 +142,16 @@ pub(super) fn touch(
     authorize::all(ask, permission, groups, what)
 }
 
+/// Passes when parameters name no secret, or those that the groups of the schedule may be given.
+pub(super) async fn may_give(
+    ask: &Ask,
+    def: &TriggerDef,
+    defs: &Definition,
+    params: &BTreeMap<String, String>,
+) -> Result<(), Problem> {
+    authorize::secret_params(ask, &opens(def, &defs.groups), params).await
+}
+
 /// The schedule of this code, to do this to.
 pub(super) async fn found(
     ask: &Ask,
@@ -176,6 +186,9 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
     let zone = from_groups.zone;
     let def = from_groups.calendar_into(words).read(zone).map_err(anyhow::Error::from)?;
     may(&ask, &Demands::of_schedule(&def, &defs))?;
+    if let Some(order) = &def.order {
+        may_give(&ask, &def, &defs, &order.params).await?;
+    }
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
@@ -206,6 +219,9 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
         Ok(def)
     };
     let def = make(was.def.clone())?;
+    if let Some(order) = &def.order {
+        may_give(&ask, &def, &defs, &order.params).await?;
+    }
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);

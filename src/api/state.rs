@@ -47,6 +47,8 @@ pub struct House {
     pub aside: Aside,
     /// Where executors of XXL-JOB are heard.
     pub executors: Desk,
+    /// Whether they have to show a certificate.
+    pub(super) needs_executor_certificate: bool,
     /// What a request of theirs may take.
     pub executor_limits: Limits,
     /// The description of the API, made once.
@@ -65,6 +67,8 @@ impl House {
         let networks = app.config.executor_networks()?;
         let executors = Desk::new(app.db.clone(), app.clock.clone(), networks)
             .with_own_ports(app.config.own_ports()?);
+        let needs_executor_certificate =
+            app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
         let executor_limits = Limits::default();
         let read_limits = ReadLimits::new(&app.config.limits);
         Ok(Self {
@@ -78,6 +82,7 @@ impl House {
             denied: DeniedRequests::default(),
             aside,
             executors,
+            needs_executor_certificate,
             executor_limits,
             described,
         })

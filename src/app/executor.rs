@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::domain::text::clip;
 use crate::domain::xxl_run::AppName;
 use crate::engine::executor::{Executor, Options};
+use crate::outbound::ClientTlsFiles;
 use crate::remote::admin::{Admins, Dialect, Settings};
 use anyhow::Result;
 use secrecy::SecretString;
@@ -25,6 +26,8 @@ pub struct ExecutorWords {
     pub token: SecretString,
     /// The version of the admins, when it is not to be found out.
     pub version: Option<String>,
+    /// What TLS to the admins needs.
+    pub tls: ClientTlsFiles,
 }
 
 /// Words with which no executor can be started; the text says what to do.
@@ -45,6 +48,7 @@ impl ExecutorWords {
             token: self.token.clone(),
             dialect: self.version.as_deref().map(dialect).transpose()?,
             limit: LIMIT,
+            tls: self.tls.clone(),
         };
         let admins = Admins::new(&settings).map_err(BadExecutor)?;
         for url in admins.unprotected() {

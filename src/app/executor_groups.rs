@@ -1,10 +1,11 @@
 //! Groups of executors: added, changed and removed by administrators, each change on record.
 
 use crate::app::App;
-use crate::domain::executor::address::{BadAddress, ExecutorUrl};
+use crate::domain::executor::address::{BadAddress, ExecutorUrl, Place};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
+use crate::engine::admin::registry_api::refuse_own_port;
 use crate::engine::admin::token::{self, TokenError};
 use crate::store::audit::{Operator, record_one as record};
 use crate::store::executor_group::{self as groups, ADDRESSES_MOST, KeptToken, StoredGroup};
@@ -13,6 +14,7 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Longest title, in characters.
 const TITLE_MAX: usize = 100;
@@ -108,7 +110,7 @@ impl App {
         group: ExecutorGroup,
         chosen: Option<SecretString>,
     ) -> Result<Option<SecretString>> {
-        let group = checked(group)?;
+        let group = checked(group, &self.config.own_ports()?)?;
         let (made, token) = token_of(chosen)?;
         let kept = token::kept(&group.app_name, &token).map_err(BadGroup::Token)?;
         let now = self.clock.now();
@@ -138,12 +140,13 @@ impl App {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let before = there(&mut tx, app).await?.group;
-        let after = checked(ExecutorGroup {
+        let after = ExecutorGroup {
             app_name: app.clone(),
             title: change.title.unwrap_or_else(|| before.title.clone()),
             addressing: change.addressing.unwrap_or_else(|| before.addressing.clone()),
             glue: change.glue.unwrap_or(before.glue),
-        })?;
+        };
+        let after = checked(after, &self.config.own_ports()?)?;
         if after != before {
             groups::set(&mut tx, &after, now).await?;
             let detail =
@@ -197,7 +200,8 @@ pub(super) async fn bring(
     (group, kept): (&ExecutorGroup, &KeptToken),
     now: Millis,
 ) -> Result<bool> {
-    let group = checked(group.clone())?;
+    // It stands in another admin, which has ports of its own.
+    let group = checked(group.clone(), &[])?;
     if groups::find(tx, &group.app_name).await?.is_some() {
         return Ok(false);
     }
@@ -223,7 +227,7 @@ fn token_of(chosen: Option<SecretString>) -> Result<(Option<SecretString>, Secre
 }
 
 /// A group as it is kept: its addresses in order, each once, in the one way they are written.
-fn checked(group: ExecutorGroup) -> Result<ExecutorGroup, BadGroup> {
+fn checked(group: ExecutorGroup, own_ports: &[u16]) -> Result<ExecutorGroup, BadGroup> {
     let title = group.title.trim().to_owned();
     let length = title.chars().count();
     if length == 0 || length > TITLE_MAX || title.contains(char::is_control) {
@@ -235,7 +239,11 @@ fn checked(group: ExecutorGroup) -> Result<ExecutorGroup, BadGroup> {
             let read = |(at, text): (usize, &String)| {
                 // It may hold a password; its place says which it is.
                 let which = format!("address {}", at + 1);
-                ExecutorUrl::parse(text).map_err(|fault| BadGroup::Address(which, fault))
+                let url = ExecutorUrl::parse(text).and_then(|url| {
+                    refuse_own_port(&url, place_of(&url), own_ports)?;
+                    Ok(url)
+                });
+                url.map_err(|fault| BadGroup::Address(which, fault))
             };
             let all: BTreeSet<ExecutorUrl> =
                 all.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -249,6 +257,15 @@ fn checked(group: ExecutorGroup) -> Result<ExecutorGroup, BadGroup> {
         }
     };
     Ok(ExecutorGroup { title, addressing, ..group })
+}
+
+/// The address that a URL names; of a name that is looked up later, one that is no machine's.
+fn place_of(url: &ExecutorUrl) -> IpAddr {
+    match url.place() {
+        Place::At(address) => address,
+        Place::Named(name, _) if name == "localhost" => Ipv4Addr::LOCALHOST.into(),
+        Place::Named(..) => Ipv4Addr::BROADCAST.into(),
+    }
 }
 
 /// A group for the audit log.

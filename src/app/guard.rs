@@ -16,6 +16,8 @@ pub struct Guard<'a> {
     pub allow: &'a (dyn Fn(&Demands) -> Result<()> + Sync),
     /// The versions that the author has looked at.
     pub seen: &'a BTreeMap<GroupCode, u32>,
+    /// Of which groups the author hears; none: of all. What others have is refused to an author like what nobody has.
+    pub sees: Option<&'a (dyn Fn(&GroupCode) -> bool + Sync)>,
 }
 
 /// A group was changed by somebody else since its version was looked at.
@@ -43,7 +45,7 @@ impl Guard<'_> {
     /// Of whoever may do everything, and knows what is there.
     pub(in crate::app) fn none() -> Self {
         static NOTHING: BTreeMap<GroupCode, u32> = BTreeMap::new();
-        Self { allow: &|_| Ok(()), seen: &NOTHING }
+        Self { allow: &|_| Ok(()), seen: &NOTHING, sees: None }
     }
 
     /// Looks at what is stored and at what shall be.

@@ -5,7 +5,7 @@ use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part};
 use crate::config::Config;
 use crate::definition::{self, Change};
-use crate::domain::access_rules::{AccessRules, ForbiddenUse};
+use crate::domain::access_rules::{AccessRules, ForbiddenUse, SharedResource};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::part;
@@ -19,7 +19,7 @@ use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who changes a definition, and what is said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,12 +115,14 @@ impl App {
         // Most files that are run are stored as they stand, and nothing has to be locked to see that.
         let (stored, changes) =
             compare(&mut self.db.read().await?, &self.secret_stores, &wanted, &[]).await?;
+        refuse_uses(&stored, &wanted, Guard::none())?;
         refuse_shared_source(&stored, &wanted)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(changes);
         }
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, &wanted, &[]).await?;
+        refuse_uses(&stored, &wanted, Guard::none())?;
         refuse_shared_source(&stored, &wanted)?;
         if !changes.is_empty() {
             let now = self.clock.now();
@@ -157,9 +159,12 @@ impl App {
             Apply::DryRun => self.db.read().await?,
         };
         let there = trigger::all(&mut tx).await?;
-        schedules::refuse_foreign(&there, wanted)?;
+        let sees = |group: &GroupCode| guard.sees.is_none_or(|sees| sees(group));
+        schedules::refuse_foreign(&there, wanted, &sees)?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
+        // Before what names others: who may not do this hears nothing of them.
         guard.look(&mut tx, &stored, wanted).await?;
+        refuse_uses(&stored, wanted, guard)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
         }
@@ -195,6 +200,7 @@ impl App {
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, &to.definition, &[]).await?;
         guard.look(&mut tx, &stored, &to.definition).await?;
+        refuse_uses(&stored, &to.definition, guard)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
         }
@@ -235,8 +241,6 @@ async fn compare(
     let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
-    refuse_absent(&stored.calendars, wanted)?;
-    refuse_forbidden_uses(&stored, wanted)?;
     let changes = definition::diff(&its_part(&stored, wanted), wanted);
     Ok((stored, changes))
 }
@@ -249,10 +253,51 @@ async fn compare(
 )]
 pub struct ForbiddenUses(Vec<ForbiddenUse>);
 
-/// The data sources and secrets of a file may belong to groups of other files.
-fn refuse_forbidden_uses(stored: &Definition, wanted: &Definition) -> Result<(), ForbiddenUses> {
+/// A definition uses what its author cannot see: it is not there, or other groups have it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "these are not there, or are not for the group that uses them: {}; store them, or ask an administrator of all groups \
+     to let the group use them",
+    .0.iter().map(|(group, used)| format!("{used} in group {group}")).collect::<Vec<_>>().join(", ")
+)]
+pub struct UnknownUses(pub(in crate::app) BTreeSet<(GroupCode, SharedResource)>);
+
+impl App {
+    /// Refuses parameters of an order that name secrets which are not there, or are not for these groups and whose rule
+    /// names a group that the caller does not see.
+    pub async fn refuse_unknown_secrets(
+        &self,
+        groups: &[&GroupCode],
+        params: &BTreeMap<String, String>,
+        sees: &(dyn Fn(&GroupCode) -> bool + Sync),
+    ) -> Result<()> {
+        let stored = self.definition().await?;
+        let rules = AccessRules::collect(&stored);
+        let unknown: BTreeSet<_> =
+            groups.iter().flat_map(|group| rules.unknown_params(group, params, sees)).collect();
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => Err(UnknownUses(unknown).into()),
+        }
+    }
+}
+
+/// Refuses calendars that are not there, and data sources and secrets that belong to groups of other files.
+fn refuse_uses(stored: &Definition, wanted: &Definition, guard: Guard<'_>) -> Result<()> {
+    refuse_absent(&stored.calendars, wanted)?;
     let mut rules = AccessRules::collect(stored);
     rules.add(wanted);
+    if let Some(sees) = guard.sees {
+        let unknown = rules.unknown_uses(wanted, sees);
+        if !unknown.is_empty() {
+            return Err(UnknownUses(unknown).into());
+        }
+    }
+    Ok(refuse_forbidden_uses(&rules, wanted)?)
+}
+
+/// The data sources and secrets of a file may belong to groups of other files.
+fn refuse_forbidden_uses(rules: &AccessRules, wanted: &Definition) -> Result<(), ForbiddenUses> {
     let uses = rules.forbidden_uses(wanted);
     if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
 }
@@ -260,7 +305,9 @@ fn refuse_forbidden_uses(stored: &Definition, wanted: &Definition) -> Result<(),
 /// Refuses what a file uses and its groups may not by the settings alone, before there is a database.
 pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
     let defs = config.secret_stores()?.add_access(defs.clone());
-    Ok(refuse_forbidden_uses(&defs, &defs)?)
+    let mut rules = AccessRules::collect(&defs);
+    rules.add(&defs);
+    Ok(refuse_forbidden_uses(&rules, &defs)?)
 }
 
 async fn write(

@@ -1,7 +1,7 @@
 //! `audit`: who did what, when and why.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Ended, Global, audit_chain, out};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job_key::JobFilter;
 use crate::domain::lang::Lang;
@@ -10,12 +10,15 @@ use crate::store;
 use crate::store::audit::{Entry, Filter, Record, Told};
 use crate::view::audit::{Act, Form};
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 /// Arguments of `audit`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct AuditArgs {
+    #[command(subcommand)]
+    verb: Option<AuditVerb>,
     /// By this user
     #[arg(long)]
     actor: Option<String>,
@@ -45,6 +48,15 @@ pub(super) struct AuditArgs {
     export: Option<ExportForm>,
 }
 
+/// What can be done with the hash chain.
+#[derive(Subcommand)]
+enum AuditVerb {
+    /// Look whether the hash chain holds: exit code 1 with the place of the first break, 0 with counts and the head
+    Verify(audit_chain::VerifyArgs),
+    /// Write acts in the order of the chain as JSON lines, the head last; for a SIEM, and to keep elsewhere
+    Export(audit_chain::ExportArgs),
+}
+
 /// Forms of `--export`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ExportForm {
@@ -58,6 +70,11 @@ enum ExportForm {
 const AT_ONCE: u32 = 1_000;
 
 pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
+    match &args.verb {
+        Some(AuditVerb::Verify(args)) => return audit_chain::verify(global, args).await,
+        Some(AuditVerb::Export(args)) => return audit_chain::export(global, args).await,
+        None => {}
+    }
     let filter = Filter {
         actor: args.actor.clone(),
         action: args.action.clone(),
@@ -87,7 +104,7 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
     Ok(Ended::Well)
 }
 
-fn moment(text: &str) -> Result<Millis> {
+pub(super) fn moment(text: &str) -> Result<Millis> {
     Millis::read(text).ok_or_else(|| {
         let said = "write 2026-07-01, 2026-07-01T08:00 (UTC) or 2026-07-01T08:00:00+08:00";
         BadInput(format!("'{text}' is not a time; {said}")).into()

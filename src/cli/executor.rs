@@ -1,7 +1,7 @@
 //! `executor`: this process as an executor of an XXL-JOB admin, until it is told to stop.
 
 use crate::api::executor::{Desk, Limits};
-use crate::api::{Attended, Door};
+use crate::api::{Attended, Door, ListenerTls};
 use crate::app::executor::ExecutorWords;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
@@ -47,7 +47,8 @@ pub(super) struct ExecutorArgs {
         default_value = "127.0.0.1:9999"
     )]
     listen: SocketAddr,
-    /// The URL at which the admin reaches this process [default: http:// and what --listen says]
+    /// The URL at which the admin reaches this process [default: http:// (https:// with http.tls_cert) and what
+    /// --listen says]
     #[arg(long, value_name = "URL", env = "PROCESSION_XXL_ADDRESS")]
     address: Option<String>,
     /// File with the token
@@ -78,15 +79,22 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<End
         config.node.duty = Duty::Serve;
     }
     let token = token(args.token_file.as_deref())?;
-    let door = Door::open_as(DOOR, args.listen).await?;
+    let tls = config.http.tls().map(|files| ListenerTls::load(files.for_everyone())).transpose()?;
+    let scheme = config.http.scheme();
+    let door = Door::open_as(DOOR, args.listen).await?.with_tls(tls);
     let words = ExecutorWords {
         admins: args.admins.clone(),
         app_name: args.app_name.clone(),
-        address: address(args, door.address())?,
+        address: address(args, scheme, door.address())?,
         token: token.clone(),
         version: args.admin_version.clone(),
+        tls: config.executors.tls(),
     };
     let plan = words.check()?;
+    warn_of_clear_listener(scheme, door.address());
+    for warning in config.protected_files().warn_of_open_modes() {
+        tracing::warn!("{warning}");
+    }
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     app.server_now().await?;
     let executor = Arc::new(app.executor(plan));
@@ -166,16 +174,26 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 }
 
 /// The address that the admin is told.
-fn address(args: &ExecutorArgs, door: SocketAddr) -> Result<String> {
+fn address(args: &ExecutorArgs, scheme: &str, door: SocketAddr) -> Result<String> {
     match &args.address {
         Some(address) => Ok(address.clone()),
         None if door.ip().is_unspecified() => Err(BadInput(format!(
             "--listen {door} is every address of this machine; say which one the admin is to use: \
-             --address http://HOST:{}",
+             --address {scheme}://HOST:{}",
             door.port()
         ))
         .into()),
-        None => Ok(format!("http://{door}/")),
+        None => Ok(format!("{scheme}://{door}/")),
+    }
+}
+
+/// Says what one on the way to this process could do.
+fn warn_of_clear_listener(scheme: &str, address: SocketAddr) {
+    if scheme == "http" && !address.ip().is_loopback() {
+        tracing::warn!(
+            "--listen {address} can be reached from other machines without TLS: one on the way could read the token and \
+             start jobs; set http.tls_cert and http.tls_key"
+        );
     }
 }
 

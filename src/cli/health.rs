@@ -1,12 +1,18 @@
 //! `health`: asks the `serve` of this machine how it is, for whoever starts it anew and has no curl.
 
 use crate::cli::{Ended, Global, out};
+use crate::config::{ClientCertificateRule, ListenerTlsFiles};
+use crate::outbound::tls_to_own_server;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use rustls::pki_types::ServerName;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// How long the whole conversation may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,12 +35,20 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<Ended> 
     if let Some(listen) = &args.http {
         config.http.listen.clone_from(listen);
     }
-    let Some(address) = config.http()?.listen.map(reachable) else {
+    let listening = config.http()?;
+    // Where every client of the listener has to show a certificate, probes are asked elsewhere.
+    let needs_certificate = config.http.tls().and_then(|files| files.client_rule())
+        == Some(ClientCertificateRule::Everyone);
+    let probes = listening.probes.filter(|_| needs_certificate && args.http.is_none());
+    let Some(address) = probes.or(listening.listen) else {
         bail!("http.listen is off, so nobody can ask; give it an address, or --http ADDR");
     };
+    let is_probes = listening.probes == Some(address);
+    let tls = config.http.tls().filter(|_| !is_probes || config.http.probes_tls);
+    let address = reachable(address);
     let path = if args.ready { "/readyz" } else { "/healthz" };
-    let asked = tokio::time::timeout(PATIENCE, ask(address, path)).await;
-    let answer = asked.with_context(|| format!("no answer from {address} within 5 s"))?;
+    let asked = tokio::time::timeout(PATIENCE, ask(address, path, tls.as_ref()));
+    let answer = asked.await.with_context(|| format!("no answer from {address} within 5 s"))?;
     let (is_well, said) = answer.with_context(|| format!("ask {address}{path}"))?;
     out::line(said.trim_end());
     Ok(if is_well { Ended::Well } else { Ended::Unwell })
@@ -51,16 +65,42 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// One question in HTTP/1.0, which closes behind its answer: a client with TLS, for four words on this
-/// machine, would be most of what this command does.
-async fn ask(address: SocketAddr, path: &str) -> Result<(bool, String)> {
-    let mut stream = TcpStream::connect(address).await.context("connect")?;
+/// One question in HTTP/1.0, which closes behind its answer. With TLS the server has to show the very certificate
+/// of the settings: its name there need not be this address.
+async fn ask(
+    address: SocketAddr,
+    path: &str,
+    tls: Option<&ListenerTlsFiles>,
+) -> Result<(bool, String)> {
+    let stream = TcpStream::connect(address).await.context("connect")?;
     let question = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
-    stream.write_all(question.as_bytes()).await.context("ask")?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).await.context("read the answer")?;
+    let answer = match tls {
+        None => exchange(stream, &question).await?,
+        Some(files) => {
+            let config = tls_to_own_server(files.own_certificate()?);
+            let connector = TlsConnector::from(Arc::new(config.map_err(anyhow::Error::msg)?));
+            let secured = connector.connect(ServerName::from(address.ip()), stream).await;
+            exchange(secured.context("TLS with the certificate of http.tls_cert")?, &question)
+                .await?
+        }
+    };
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").context("that is no HTTP")?;
     let status = head.split(' ').nth(1).context("that is no HTTP")?;
     Ok((status == "200", body.to_owned()))
+}
+
+async fn exchange<S>(mut stream: S, question: &str) -> Result<Vec<u8>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.write_all(question.as_bytes()).await.context("ask")?;
+    stream.flush().await.context("ask")?;
+    let mut answer = Vec::new();
+    let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
+    match read {
+        // A server that ends its connection without ending TLS has answered all the same.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(answer),
+        read => read.map(|_| answer).context("read the answer"),
+    }
 }

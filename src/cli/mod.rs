@@ -7,6 +7,7 @@ mod act_args;
 mod act_words;
 mod approval;
 mod audit;
+mod audit_chain;
 mod backfill;
 mod backfill_args;
 mod backfill_progress;
@@ -117,6 +118,9 @@ struct Global {
     /// File with the token for --server
     #[arg(long, env = "PROCESSION_TOKEN_FILE", global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file with the authorities that vouch for --server [default: those that this machine trusts]
+    #[arg(long, env = "PROCESSION_TLS_CA", global = true, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
     /// Settings file [default: procession.toml, if it is there]
     #[arg(long, env = "PROCESSION_CONFIG", global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -200,7 +204,7 @@ enum Verb {
     /// Events that schedules wait for: send
     #[command(subcommand)]
     Event(event::EventVerb),
-    /// Who did what to which batch or job, when and why
+    /// Who did what to which batch or job, when and why; verify, export
     Audit(audit::AuditArgs),
     /// Parameters: which layer gives a job its values
     #[command(subcommand)]
@@ -261,6 +265,8 @@ enum Ended {
     Differs,
     /// The process that was asked is not well.
     Unwell,
+    /// The chain of the audit log does not hold.
+    Broken,
 }
 
 /// Runs the program and gives its exit code.
@@ -283,7 +289,9 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(dispatch(cli, &said)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell) => ExitCode::from(1),
+        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell | Ended::Broken) => {
+            ExitCode::from(1)
+        }
         Err(error) => {
             out::error(&format!("{error:#}"));
             let users = error.chain().any(|e| e.is::<BadInput>() || e.is::<NoListener>())

@@ -1,6 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
-use crate::api::{Attended, Front, House};
+use crate::api::{Attended, Front, House, ListenerTls};
 use crate::app::secrets::LoginRenewal;
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
@@ -10,6 +10,7 @@ use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::lang::Lang;
 use crate::engine::acquire_batches::{Fate, Served};
+use crate::engine::audit_chain::AuditSealer;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::outbox::Sender;
 use crate::engine::retention::Sweeper;
@@ -50,12 +51,13 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let mut config = settings(global, args)?;
     let http = config.http()?;
     let max = config.engine.max_parallel;
-    let front = Front::open(&http).await?;
-    config.node.address = front.address().map(|address| format!("http://{address}"));
+    let front = with_tls(Front::open(&http).await?, &config)?;
+    let scheme = config.http.scheme();
+    config.node.address = front.address().map(|address| format!("{scheme}://{address}"));
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     let works = Works::of(&app).await?;
     let lang = global.lang();
-    announce(args, max, front.address(), lang);
+    announce(args, max, front.address().map(|address| format!("{scheme}://{address}/")), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
@@ -63,7 +65,9 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let script_rights = app.warn_of_script_rights().await;
     let directory = app.config.ldap.weakness();
     let secrets = app.warn_of_secrets().await?;
-    for warning in open_files.into_iter().chain(script_rights).chain(directory).chain(secrets) {
+    let listener = app.config.listener_weakness();
+    let open_files = open_files.into_iter().chain(script_rights);
+    for warning in open_files.chain(directory).chain(secrets).chain(listener) {
         tracing::warn!("{warning}");
     }
     let attended = let_in(front, house.clone(), lang).await?;
@@ -83,6 +87,16 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     house.app.db.close().await;
     app.close().await;
     Ok(Ended::Well)
+}
+
+/// The listeners with TLS, where the settings ask for it.
+fn with_tls(front: Front, config: &config::Config) -> Result<Front> {
+    let Some(files) = config.http.tls() else { return Ok(front) };
+    let probes = match config.http.probes_tls {
+        true => Some(ListenerTls::load(files.clone().without_client_certificates())?),
+        false => None,
+    };
+    Ok(front.with_tls(Some(ListenerTls::load(files)?), probes))
 }
 
 /// The settings, with what the flags say.
@@ -114,6 +128,7 @@ pub(super) struct Works {
     sweeper: Option<Sweeper>,
     sender: Option<Sender>,
     logins: LoginRenewal,
+    sealer: AuditSealer,
 }
 
 impl Works {
@@ -126,25 +141,28 @@ impl Works {
         };
         let sweeper = app.sweeper(&dispatcher)?;
         let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
-        Ok(Self { dispatcher, core, sweeper, sender, logins: app.login_renewal() })
+        let (sealer, logins) = (dispatcher.audit_sealer(), app.login_renewal());
+        Ok(Self { dispatcher, core, sweeper, sender, logins, sealer })
     }
 
     /// Does it until `stop` is cancelled, and leaves in order then.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
-        let Self { mut dispatcher, core, sweeper, sender, logins } = self;
+        let Self { mut dispatcher, core, sweeper, sender, logins, sealer } = self;
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
         let fire = as_task(fire(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
         let renew = as_task(logins.run(stop.clone()));
+        let seal = as_task(sealer.run(stop.clone()));
         let told = stop.clone();
         let dispatch = as_task(async move {
             dispatcher.serve(&told, Some(tells)).await;
             dispatcher
         });
         let work = async {
-            let (dispatcher, (), (), (), ()) = tokio::join!(dispatch, fire, sweep, tell, renew);
+            let (dispatcher, (), (), (), (), ()) =
+                tokio::join!(dispatch, fire, sweep, tell, renew, seal);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
             dispatcher.leave().await
@@ -182,7 +200,7 @@ async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
 }
 
 /// Says what has begun, and where it can be asked.
-fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, lang: Lang) {
+fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
     if args.quiet {
         return;
     }
@@ -194,10 +212,10 @@ fn announce(args: &ServeArgs, max: u32, address: Option<std::net::SocketAddr>, l
         ),
         Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
     });
-    if let Some(address) = address {
+    if let Some(url) = url {
         out::note(&match lang {
-            Lang::En => format!("console, API, health and metrics on http://{address}/"),
-            Lang::Zh => format!("控制台、API、健康检查与指标:http://{address}/"),
+            Lang::En => format!("console, API, health and metrics on {url}"),
+            Lang::Zh => format!("控制台、API、健康检查与指标:{url}"),
         });
     }
 }
@@ -215,7 +233,7 @@ async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended>
 async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
     let Some(secret) = house.porter.setup_secret().await? else { return Ok(()) };
     let place = match house.app.config.http.public_url.trim_end_matches('/') {
-        "" => format!("http://{address}"),
+        "" => format!("{}://{address}", house.app.config.http.scheme()),
         url => url.to_owned(),
     };
     let secret = secret.expose_secret();

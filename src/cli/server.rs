@@ -10,7 +10,7 @@ mod said;
 mod shown;
 
 use crate::cli::batch_ref::one_group;
-use crate::cli::server::client::{Refused, Server};
+use crate::cli::server::client::{Refused, Server, ServerFiles};
 use crate::cli::server::columns::{
     ACTS, APPROVALS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES,
     REASONS, SCHEDULES, VERSIONS,
@@ -71,7 +71,8 @@ pub(super) async fn dispatch(
         return Err(BadInput("--db and --server: give one of them".to_owned()).into());
     }
     let lang = global.lang();
-    let server = Server::new(address, global.token_file.as_deref(), lang)?;
+    let (token, authorities) = (global.token_file.as_deref(), global.tls_ca.as_deref());
+    let server = Server::new(address, ServerFiles { token, authorities }, lang)?;
     let desk = Desk { global, server, said: Said(at) };
     let ended = match &verbs[..] {
         ["batch", verb] => desk.batch(verb).await,

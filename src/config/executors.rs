@@ -3,6 +3,7 @@
 use super::{BadConfig, Config};
 use crate::domain::network::Network;
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// `[executors]`
 #[derive(Clone, Debug, Deserialize)]
@@ -10,6 +11,12 @@ use serde::Deserialize;
 pub struct Executors {
     /// Addresses, or networks as `10.0.0.0/8`.
     pub networks: Vec<String>,
+    /// A PEM file; empty is the machine's authorities.
+    pub tls_ca: PathBuf,
+    /// A PEM file; empty is no certificate.
+    pub tls_cert: PathBuf,
+    /// A PEM file.
+    pub tls_key: PathBuf,
 }
 
 impl Config {

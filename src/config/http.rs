@@ -19,6 +19,16 @@ pub struct Http {
     pub listen: String,
     /// Address and port of the listener that answers probes alone; empty or `off` is nowhere.
     pub probes: String,
+    /// A PEM file; empty is no TLS.
+    pub tls_cert: PathBuf,
+    /// A PEM file.
+    pub tls_key: PathBuf,
+    /// A PEM file; empty asks no client for a certificate.
+    pub tls_client_ca: PathBuf,
+    /// executors or all.
+    pub tls_client_for: String,
+    /// Whether `probes` speaks TLS too.
+    pub probes_tls: bool,
     /// Seconds.
     pub stalled_sec: u32,
     /// As browsers see it; empty is as they ask.
@@ -146,6 +156,7 @@ impl Http {
             }
         }
         self.doorway()?;
+        self.check_tls()?;
         self.oidc.check()
     }
 

@@ -102,6 +102,8 @@ impl Config {
             &self.http.oidc.client_secret_file,
             &self.notify.mail.password_file,
             &self.trace.headers_file,
+            &self.http.tls_key,
+            &self.executors.tls_key,
         ];
         let named = named.into_iter().chain(channels).filter(|path| !path.as_os_str().is_empty());
         // Where this process is now: a script works elsewhere.

@@ -25,7 +25,7 @@ use crate::engine::worker::{Job, Surroundings};
 use crate::handler::log::RunLog;
 use crate::handler::remote::{Executors, RemoteCall};
 use crate::handler::{Context, StopReason};
-use crate::remote::executors::{Line, LogPage};
+use crate::remote::executors::{ClientTlsFiles, Line, LogPage};
 use crate::store::Db;
 use futures_util::future::BoxFuture;
 use run_state::Book;
@@ -96,8 +96,9 @@ impl Admin {
         me: NodeId,
         hints: Hints,
         give_up_ms: i64,
+        tls: ClientTlsFiles,
     ) -> Self {
-        let line = Arc::default();
+        let line = Arc::new(Line::new(tls));
         let (next_call, inbox, nudge) = (AtomicU64::new(1), Mutex::default(), Notify::new());
         let book = tokio::sync::Mutex::default();
         let tokens = Mutex::default();

@@ -128,10 +128,17 @@ fn admin_of(
     node: &Node,
     hints: &Hints,
     handlers: &handler::Options,
+    options: &Options,
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
     let place = (db.clone(), clock.clone());
-    Ok(Arc::new(Admin::new(place, node.id().clone(), hints.clone(), give_up)))
+    Ok(Arc::new(Admin::new(
+        place,
+        node.id().clone(),
+        hints.clone(),
+        give_up,
+        options.executor_tls.clone(),
+    )))
 }
 
 fn fleet_of(options: &Options) -> Fleet {
@@ -153,7 +160,7 @@ impl QueueDispatcher {
         let (meter, hints) = (Arc::<Meter>::default(), Hints::new(db.clone(), clock.clone()));
         let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
         let around = Arc::new(Surroundings {
-            admin: admin_of((&db, &clock), &node, &hints, &handlers)?,
+            admin: admin_of((&db, &clock), &node, &hints, &handlers, options)?,
             db: db.clone(),
             log_db: db.for_log_lines(),
             clock: clock.clone(),

@@ -10,6 +10,7 @@ mod active;
 pub mod admin;
 pub mod approvals;
 mod attempt_record;
+pub mod audit_chain;
 pub mod backfill;
 mod claim;
 mod claim_ack;
@@ -68,6 +69,7 @@ mod writes;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
+use crate::remote::executors::ClientTlsFiles;
 use crate::secret_store::SecretStores;
 
 pub use crate::domain::node_placement::{Role, Roles};
@@ -92,6 +94,8 @@ pub struct Options {
     pub park_after: u32,
     /// How long a process that leaves waits for what runs before it hands back what may be.
     pub drain_ms: i64,
+    /// What TLS to executors of XXL-JOB needs.
+    pub executor_tls: ClientTlsFiles,
     /// What this process is to others.
     pub node: NodeOptions,
     /// Where secrets of the installation are.

@@ -2,6 +2,7 @@
 //!
 //! They are asked in their order until one says yes, as XXL-JOB's own executors do.
 
+use crate::outbound::ClientTlsFiles;
 use crate::remote::client::Poster;
 use crate::wire::xxl::{self, EXECUTOR_GROUP, Registry};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub dialect: Option<Dialect>,
     /// How long one may take.
     pub limit: Duration,
+    /// What TLS to them needs.
+    pub tls: ClientTlsFiles,
 }
 
 /// The admins.
@@ -60,7 +63,8 @@ impl Admins {
         if bases.is_empty() {
             return Err("no address of an admin is given".to_owned());
         }
-        let poster = Poster::new(&bases, &settings.app_name, &settings.token, settings.limit)?;
+        let Settings { app_name, token, tls, limit, .. } = settings;
+        let poster = Poster::new(&bases, app_name, token, tls, *limit)?;
         let place = |base| Place { base, dialect: Mutex::new(settings.dialect) };
         let places = bases.into_iter().map(place).collect();
         Ok(Self { places, poster, limit: settings.limit })

@@ -4,10 +4,10 @@
 //! certificates are verified, which XXL-JOB's own client does not do.
 
 use crate::domain::text::{clip, storable};
-use crate::outbound::{self, Way};
+use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
-use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::error::Error;
@@ -21,9 +21,15 @@ const SHOWN_MAX: usize = 300;
 
 /// What says who asks.
 pub(super) struct Poster {
-    client: Client,
+    way: PosterWay,
     headers: HeaderMap,
     token: SecretString,
+}
+
+/// The client, by what protects the way.
+enum PosterWay {
+    Clear(Client),
+    Tls(ReloadedClient),
 }
 
 impl Poster {
@@ -31,6 +37,7 @@ impl Poster {
         urls: &[Url],
         app_name: &str,
         token: &SecretString,
+        tls: &ClientTlsFiles,
         limit: Duration,
     ) -> Result<Self, String> {
         let mut secret = HeaderValue::from_str(token.expose_secret())
@@ -43,13 +50,29 @@ impl Poster {
             (HeaderName::from_static(APP_NAME_HEADER), name),
             (CONTENT_TYPE, HeaderValue::from_static("application/json;charset=UTF-8")),
         ]);
-        let is_tls = urls.iter().any(|url| url.scheme() == "https");
-        Ok(Self { client: client(is_tls, limit)?, headers, token: token.clone() })
+        // Every half minute does not need a connection that may be found dead.
+        let limited = move |client: ClientBuilder| {
+            client.connect_timeout(limit).timeout(limit).pool_max_idle_per_host(0)
+        };
+        let way = match urls.iter().any(|url| url.scheme() == "https") {
+            true => {
+                let client = ReloadedClient::new(tls.clone(), limited);
+                // Files that cannot be used are a fault at the start, not at the first request.
+                client.get()?;
+                PosterWay::Tls(client)
+            }
+            false => PosterWay::Clear(outbound::built(limited(outbound::client(Way::Clear)?))?),
+        };
+        Ok(Self { way, headers, token: token.clone() })
     }
 
     /// Posts JSON. Whatever is no yes is an error that says what it was.
     pub(super) async fn post(&self, url: Url, body: &Value) -> Result<(), String> {
-        let request = self.client.post(url).headers(self.headers.clone()).body(body.to_string());
+        let client = match &self.way {
+            PosterWay::Clear(client) => client.clone(),
+            PosterWay::Tls(client) => client.get()?,
+        };
+        let request = client.post(url).headers(self.headers.clone()).body(body.to_string());
         let mut response = request.send().await.map_err(|e| self.lost(e))?;
         let status = response.status().as_u16();
         let mut bytes = Vec::new();
@@ -92,11 +115,4 @@ impl Poster {
         }
         self.said(what, words.as_bytes())
     }
-}
-
-fn client(is_tls: bool, limit: Duration) -> Result<Client, String> {
-    let way = if is_tls { Way::Tls } else { Way::Clear };
-    let client = outbound::client(way)?.connect_timeout(limit).timeout(limit);
-    // Every half minute does not need a connection that may be found dead.
-    outbound::built(client.pool_max_idle_per_host(0))
 }

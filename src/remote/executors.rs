@@ -6,10 +6,10 @@
 use crate::domain::executor::Spoken;
 use crate::domain::text::{clip, storable};
 use crate::domain::xxl_run::AppName;
-use crate::outbound::{self, Way};
+use crate::outbound::{self, ReloadedClient, Way};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, ClientBuilder, RequestBuilder};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use url::Url;
 
+pub use crate::outbound::ClientTlsFiles;
 pub use crate::wire::xxl::{JobAsk, LogAsk, LogPage, RunAsk, read_log};
 
 /// Questions under way at once.
@@ -63,10 +64,9 @@ pub enum Answer {
 }
 
 /// The way to executors, for all of a process.
-#[derive(Default)]
 pub struct Line {
     clear: OnceLock<Result<Client, String>>,
-    tls: OnceLock<Result<Client, String>>,
+    tls: ReloadedClient,
     turns: Turns,
 }
 
@@ -82,6 +82,12 @@ impl Default for Turns {
 }
 
 impl Line {
+    /// With these files for TLS.
+    pub fn new(tls: ClientTlsFiles) -> Self {
+        let tls = ReloadedClient::new(tls, limited);
+        Self { clear: OnceLock::new(), tls, turns: Turns::default() }
+    }
+
     /// Asks whether it is there. A body of `{}` is the one that every client takes.
     pub async fn beat(&self, to: &To) -> Answer {
         self.ask(to, "beat", &json!({})).await
@@ -151,10 +157,9 @@ impl Line {
         let url = format!("{}/{name}", to.address.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|error| format!("{} is no URL: {error}", to.address))?;
         let client = match Way::to(&url) {
-            Way::Clear => self.clear.get_or_init(|| client(Way::Clear)),
-            Way::Tls => self.tls.get_or_init(|| client(Way::Tls)),
+            Way::Clear => self.clear.get_or_init(clear_client).clone()?,
+            Way::Tls => self.tls.get()?,
         };
-        let client = client.as_ref().map_err(Clone::clone)?;
         let text = serde_json::to_string(body).map_err(|error| error.to_string())?;
         Ok(client.post(url).headers(headers(to)?).body(text))
     }
@@ -176,9 +181,13 @@ impl Turns {
     }
 }
 
-fn client(way: Way) -> Result<Client, String> {
-    let client = outbound::client(way)?.connect_timeout(LIMIT).read_timeout(LIMIT);
-    outbound::built(client.pool_idle_timeout(IDLE).tcp_nodelay(true))
+fn limited(client: ClientBuilder) -> ClientBuilder {
+    let client = client.connect_timeout(LIMIT).read_timeout(LIMIT);
+    client.pool_idle_timeout(IDLE).tcp_nodelay(true)
+}
+
+fn clear_client() -> Result<Client, String> {
+    outbound::built(limited(outbound::client(Way::Clear)?))
 }
 
 fn headers(to: &To) -> Result<HeaderMap, String> {

@@ -456,7 +456,7 @@ impl VaultClient {
             }
         };
         let builder = match tls {
-            Some(tls) => Ok(outbound::client_with(tls)),
+            Some(tls) => Ok(outbound::client_of(tls)),
             None => outbound::client(Way::to(&self.options.address)),
         };
         let timeout = self.options.timeout;

@@ -1,9 +1,11 @@
 //! `audit_log`: who did what, when and why. Written in the transaction of the change, never changed.
 
 use crate::db::{Row, Value};
+use crate::domain::audit_chain::{AuditHash, AuditHead, StoredAct};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::job_key::JobFilter;
 use crate::domain::time::Millis;
+use crate::store::audit_seal::act_of;
 pub use crate::store::seen::Told;
 use crate::store::seen::among;
 use crate::store::{Tx, job_condition};
@@ -47,6 +49,8 @@ pub struct Record {
     pub by: Operator,
     /// What.
     pub entry: Entry,
+    /// Its place in the hash chain; none before it is sealed, a moment after its commit.
+    pub seal: Option<AuditHead>,
 }
 
 /// Puts one act on record that is of no group.
@@ -216,25 +220,42 @@ async fn read(
     sql.push_str(&more);
     values.extend(its);
     sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
+    let sql = format!(
+        "SELECT a.*, s.seal_no AS seal_no, s.chain_hash AS chain_hash FROM ({sql}) a \
+         LEFT JOIN audit_seal s ON s.audit_id = a.audit_id ORDER BY a.audit_id DESC"
+    );
     values.push(i64::try_from(limit)?.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read audit_log")?;
     rows.iter().map(record_of).collect()
 }
 
 fn record_of(row: &Row) -> Result<Record> {
-    let number = row.opt_text("batch_no")?.map(|no| BatchNo::parse(&no)).transpose()?;
-    let detail = row.opt_text("detail")?;
+    let seal = match (row.opt_int("seal_no")?, row.opt_text("chain_hash")?) {
+        (Some(seal_no), Some(hash)) => Some((seal_no, hash)),
+        _ => None,
+    };
+    let act = act_of(row)?;
+    let place = seal.and_then(|(seal_no, hash)| {
+        AuditHash::parse(&hash).map(|hash| AuditHead { seal_no, hash })
+    });
+    Ok(Record { seal: place, ..record_of_act(act)? })
+}
+
+/// An act by its columns, without its place in the chain.
+pub fn record_of_act(act: StoredAct) -> Result<Record> {
+    let number = act.batch_no.map(|no| BatchNo::parse(&no)).transpose()?;
     Ok(Record {
-        audit_id: row.int("audit_id")?,
-        at: row.time("create_time")?.into(),
-        by: Operator { actor: row.text("actor")?, host: row.text("host")? },
+        audit_id: act.audit_id,
+        at: act.create_time,
+        by: Operator { actor: act.actor, host: act.host },
         entry: Entry {
-            action: row.text("action")?,
-            group: row.opt_text("group_code")?.map(|g| GroupCode::parse(&g)).transpose()?,
-            batch: row.opt_int("batch_id")?.map(BatchId).zip(number),
-            job: row.opt_text("job_code")?.map(|j| JobCode::parse(&j)).transpose()?,
-            detail: detail.map(|d| serde_json::from_str(&d)).transpose()?,
-            reason: row.opt_text("reason")?,
+            action: act.action,
+            group: act.group_code.map(|g| GroupCode::parse(&g)).transpose()?,
+            batch: act.batch_id.map(BatchId).zip(number),
+            job: act.job_code.map(|j| JobCode::parse(&j)).transpose()?,
+            detail: act.detail.map(|d| serde_json::from_str(&d)).transpose()?,
+            reason: act.reason,
         },
+        seal: None,
     })
 }

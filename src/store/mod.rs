@@ -7,6 +7,7 @@ pub mod action;
 pub mod api_token;
 pub mod approval;
 pub mod audit;
+pub mod audit_seal;
 pub mod backfill;
 pub mod batch;
 pub mod batch_end_schedules;

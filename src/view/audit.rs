@@ -1,6 +1,7 @@
 //! Acts on record, as documents and as lines of a file.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::engine::audit_chain::ChainedAct;
 use crate::store::audit::Record;
 use crate::view::csv;
 use anyhow::Result;
@@ -31,11 +32,39 @@ pub struct Act {
     pub detail: Option<Value>,
     /// Why.
     pub reason: Option<String>,
+    /// Its number in the hash chain; none while it is not sealed yet, some seconds after its commit.
+    pub seal_no: Option<i64>,
+    /// Hash of the chain up to it, in hexadecimal digits.
+    pub chain_hash: Option<String>,
+}
+
+/// An act in the order of the chain, as others can verify it.
+#[derive(Debug, Serialize)]
+pub struct ChainedActLine {
+    #[serde(flatten)]
+    act: Act,
+    /// Key of the batch, which is hashed too.
+    batch_id: Option<i64>,
+    /// When, in milliseconds since 1970, as it is hashed.
+    at_ms: i64,
+    /// SHA-256 of the act alone.
+    row_hash: String,
+}
+
+impl From<&ChainedAct> for ChainedActLine {
+    fn from(chained: &ChainedAct) -> Self {
+        Self {
+            act: Act::from(&chained.act),
+            batch_id: chained.act.entry.batch.as_ref().map(|(id, _)| id.0),
+            at_ms: chained.act.at.0,
+            row_hash: chained.row_hash.to_string(),
+        }
+    }
 }
 
 impl From<&Record> for Act {
     fn from(record: &Record) -> Self {
-        let Record { audit_id, at, by, entry } = record;
+        let Record { audit_id, at, by, entry, seal } = record;
         Self {
             audit_id: *audit_id,
             at: at.to_string(),
@@ -47,6 +76,8 @@ impl From<&Record> for Act {
             job_code: entry.job.as_ref().map(JobCode::to_string),
             detail: entry.detail.clone(),
             reason: entry.reason.clone(),
+            seal_no: seal.map(|seal| seal.seal_no),
+            chain_hash: seal.map(|seal| seal.hash.to_string()),
         }
     }
 }

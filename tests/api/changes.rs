@@ -275,10 +275,10 @@ async fn an_order_that_names_a_secret_takes_the_right_to_scripts() {
     let trusted = server.token(&[("gl", Role::Operator, &[Permission::Script])]).await;
     let order = |no: &str, value: &str| json!({"group": "gl", "batch_no": no, "params": {"pw": value}, "reason": "why"});
     post(&server, "/batches", &operator, order("202501", "@secret:FEED")).await.is(403);
-    // It gets as far as the declaration, which this group has none of.
+    // It gets as far as the secret, which is not there.
     let refused =
         post(&server, "/batches", &trusted, order("202501", "@secret:FEED")).await.is(422);
-    assert!(refused.to_string().contains("is not declared secret"), "{refused}");
+    assert!(refused.to_string().contains("secret FEED in group gl"), "{refused}");
     post(&server, "/batches", &operator, order("202502", "plain")).await.is(200);
     let backfill = json!({"group": "gl", "range": "202503..202503", "reason": "why",
                           "params": {"pw": "@secret:FEED"}});

@@ -3,10 +3,12 @@
 mod approvals;
 mod attacks;
 mod audit;
+mod audit_chain;
 mod batches;
 mod changes;
 mod definitions;
 mod executors;
+mod foreign_codes;
 mod ldap;
 mod login;
 mod matrix;
@@ -16,4 +18,5 @@ mod reads;
 mod remote;
 mod same_codes;
 mod server;
+mod tls;
 mod users;

@@ -98,6 +98,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         log_max_bytes: 100_000,
         park_after: 3,
         drain_ms: 60_000,
+        executor_tls: procession::outbound::ClientTlsFiles::default(),
         node: procession::engine::NodeOptions::default(),
         secret_stores: Default::default(),
     };

@@ -86,6 +86,12 @@ fn a_second_group_is_made_and_removed(dir: &Path, token: &str) -> String {
         code == Some(2) && words.contains("address 1") && !words.contains("hunter22"),
         "{words}"
     );
+    // The listener of Procession itself, at its usual address: nothing there is an executor.
+    for own in ["http://127.0.0.1:8088", "http://localhost:8088/x"] {
+        let args = ["executor-group", "add", "bad-executor", "--address", own];
+        let (code, _, words) = ask(dir, &args);
+        assert!(code == Some(2) && words.contains("is Procession itself"), "{words}");
+    }
     let (_, out, _) = ask(dir, &["--json", "executor-group", "list"]);
     let all: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(all[0]["title"], "支付");
@@ -180,6 +186,9 @@ fn serve_hears_executors_and_its_log_holds_no_token() {
     let body = r#"{"registryGroup":"EXECUTOR","registryKey":"pay-executor","registryValue":"http://127.0.0.1:9999/"}"#;
     let answer = post(&door, &token, body);
     assert!(answer.contains(r#""code":200"#), "{answer}");
+    let own = body.replace("127.0.0.1:9999/", &door);
+    let answer = post(&door, &token, &own);
+    assert!(answer.contains("is Procession itself"), "{answer}");
     let forged = "a-token-that-is-not-the-right-one";
     let answer = post(&door, forged, body);
     assert!(answer.contains("The access token is wrong."), "{answer}");

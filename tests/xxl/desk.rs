@@ -91,6 +91,7 @@ pub(crate) fn options(admins: Vec<String>, dialect: Option<Dialect>) -> Options 
         token: TOKEN.into(),
         dialect,
         limit: Duration::from_secs(5),
+        tls: procession::outbound::ClientTlsFiles::default(),
     };
     Options {
         app_name: AppName::parse(APP).expect("name"),
@@ -308,6 +309,7 @@ pub(crate) async fn start(
         log_max_bytes: 100_000,
         park_after: 3,
         drain_ms: 60_000,
+        executor_tls: procession::outbound::ClientTlsFiles::default(),
         node: procession::engine::NodeOptions::default(),
         secret_stores: Default::default(),
     };

@@ -2,7 +2,7 @@
 
 use crate::cli::{BadInput, out};
 use crate::domain::lang::Lang;
-use crate::outbound::{self, Way, chain, is_here};
+use crate::outbound::{self, ClientTlsFiles, NamedFile, Way, chain, client_with, is_here};
 use anyhow::{Context as _, Result, anyhow};
 use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Method, Response};
@@ -29,6 +29,15 @@ pub(super) struct Server {
     client: Client,
     /// The language of what people read.
     pub(super) lang: Lang,
+}
+
+/// Files that name what a server needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerFiles<'a> {
+    /// With the token; none is the environment.
+    pub(super) token: Option<&'a Path>,
+    /// With the authorities that vouch for it; none is those that the machine trusts.
+    pub(super) authorities: Option<&'a Path>,
 }
 
 /// What the server refused: its kind, its sentence, and everything else it said.
@@ -66,7 +75,7 @@ impl Refused {
 
 impl Server {
     /// The server at this address.
-    pub(super) fn new(address: &str, token_file: Option<&Path>, lang: Lang) -> Result<Self> {
+    pub(super) fn new(address: &str, files: ServerFiles<'_>, lang: Lang) -> Result<Self> {
         let bad =
             |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
         let mut base = Url::parse(address.trim()).map_err(|error| bad(error.to_string()))?;
@@ -92,8 +101,8 @@ impl Server {
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        let token = token(token_file)?;
-        let client = client(&base).map_err(|said| anyhow!(said))?;
+        let token = token(files.token)?;
+        let client = client(&base, files.authorities).map_err(BadInput)?;
         Ok(Self { base, token, client, lang })
     }
 
@@ -129,7 +138,12 @@ impl Server {
             };
             if tries >= TRIES {
                 let at = self.base.origin().ascii_serialization();
-                return Err(anyhow!("no answer from the server {at}: {}", chain(lost)));
+                let words = chain(lost);
+                let fix = match words.contains("UnknownIssuer") {
+                    true => "; name the file of its authority with --tls-ca",
+                    false => "",
+                };
+                return Err(anyhow!("no answer from the server {at}: {words}{fix}"));
             }
             tries += 1;
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -224,7 +238,9 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
     Ok(SecretString::from(text.trim()))
 }
 
-fn client(url: &Url) -> Result<Client, String> {
-    let client = outbound::client(Way::to(url))?.connect_timeout(Duration::from_secs(10));
+fn client(url: &Url, authorities: Option<&Path>) -> Result<Client, String> {
+    let authorities = authorities.and_then(|path| NamedFile::of("--tls-ca", path));
+    let files = ClientTlsFiles { authorities, identity: None };
+    let client = client_with(Way::to(url), &files)?.connect_timeout(Duration::from_secs(10));
     outbound::built(client.timeout(PATIENCE))
 }

@@ -192,6 +192,15 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
         ],
     ),
     (
+        22,
+        "audit chain",
+        [
+            include_str!("../../../migrations/sqlite/0022_audit_chain.sql"),
+            include_str!("../../../migrations/mysql/0022_audit_chain.sql"),
+            include_str!("../../../migrations/postgres/0022_audit_chain.sql"),
+        ],
+    ),
+    (
         23,
         "job approval",
         [

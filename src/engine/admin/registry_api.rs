@@ -51,6 +51,11 @@ pub enum Refused {
     /// No token, or one of no group, or not of the group that is named.
     #[error("The access token is wrong.")]
     Token,
+    /// No certificate, where executors have to show one.
+    #[error(
+        "executors have to show a certificate here (http.tls_client_ca); ask the administrator of the server for one"
+    )]
+    Certificate,
     /// Not POST.
     #[error("invalid request, HttpMethod not support: only POST is")]
     Method,
@@ -93,6 +98,7 @@ impl Refused {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Token => "token",
+            Self::Certificate => "certificate",
             Self::Method => "method",
             Self::Path => "path",
             Self::Unreadable(_) => "unreadable",
@@ -150,11 +156,7 @@ impl Desk {
 
     /// Refuses an address that leads back to this process.
     fn refuse_own(&self, url: &ExecutorUrl, address: IpAddr) -> Result<(), BadAddress> {
-        let port = url.port();
-        match self.own_ports.contains(&port) && is_of_this_machine(address) {
-            true => Err(BadAddress::OurOwn(port)),
-            false => Ok(()),
-        }
+        refuse_own_port(url, address, &self.own_ports)
     }
 
     /// Looks at a token and a name that were shown. An error is one of the database.
@@ -305,6 +307,19 @@ impl Desk {
 }
 
 /// Whether this machine has the address: only then can a socket be bound to it.
+/// Refuses a URL at an address of this machine whose port is one of these.
+pub fn refuse_own_port(
+    url: &ExecutorUrl,
+    address: IpAddr,
+    own_ports: &[u16],
+) -> Result<(), BadAddress> {
+    let port = url.port();
+    match own_ports.contains(&port) && is_of_this_machine(address) {
+        true => Err(BadAddress::OurOwn(port)),
+        false => Ok(()),
+    }
+}
+
 fn is_of_this_machine(address: IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }

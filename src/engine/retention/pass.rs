@@ -8,6 +8,7 @@ use crate::domain::retention::Kept;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::store::audit::{self, Entry};
+use crate::store::audit_seal::{REMOVED_ACTION, REMOVED_BEFORE};
 use crate::store::lock::{self, RETENTION_LOCK, Turn};
 use crate::store::retention::{self, Aged, ByTable, Candidate, Cursor, Dropped, Goes};
 use crate::store::{Db, Tx};
@@ -309,6 +310,9 @@ impl Pass {
         if !go.is_empty() {
             let mut tx = turn!(with, now);
             retention::remove_keys(&mut tx, kind, &go, &mut dropped).await?;
+            if kind == Aged::Audit {
+                note_removed_acts(&mut tx, with, go.len(), cut, now).await?;
+            }
             failpoint!("retention.step");
             tx.commit().await.context("remove old rows")?;
             failpoint!("retention.step");
@@ -344,4 +348,23 @@ impl Pass {
         tx.commit().await.context("end a pass of retention")?;
         Ok(Step::Ended(removed))
     }
+}
+
+/// Puts on record that acts were removed and up to when: without it their seals have no acts, and the chain is broken.
+async fn note_removed_acts(
+    tx: &mut Tx,
+    with: &Sweeper,
+    acts: usize,
+    cut: Millis,
+    now: Millis,
+) -> Result<()> {
+    let entry = Entry {
+        action: REMOVED_ACTION.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(json!({ "acts": acts, "before": cut.to_string(), REMOVED_BEFORE: cut.0 })),
+        reason: with.wish.reason.clone(),
+    };
+    audit::record(tx, &with.wish.by, &[entry], now).await
 }

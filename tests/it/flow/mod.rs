@@ -104,6 +104,7 @@ impl Bench {
             log_max_bytes: 100_000,
             park_after: 3,
             drain_ms: 60_000,
+            executor_tls: procession::outbound::ClientTlsFiles::default(),
             node: procession::engine::NodeOptions::default(),
             secret_stores: Default::default(),
         };

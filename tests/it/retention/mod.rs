@@ -12,6 +12,7 @@ use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::retention::{DAY_MS, EndedBadly, Kept, Need, Rule, Window};
 use procession::domain::source::DialectName;
+use procession::engine::audit_chain::{ChainBreak, seal_acts, verify};
 use procession::engine::retention::{Beat, Options, Rest};
 use procession::store::retention::{self, Aged, Cursor};
 use procession::store::{self, Tx};
@@ -373,11 +374,20 @@ async fn the_audit_log_is_kept_until_it_is_told_otherwise(bench: Bench) {
     let old_acts = "SELECT COUNT(*) AS n FROM audit_log WHERE action = 'x'";
     pass(&bench, &options()).await;
     assert_eq!(bench.number(old_acts).await, 3);
+    seal_acts(&bench.db, &bench.clock).await.expect("sealed");
+    let kept = verify(&bench.db, &[]).await.expect("looked at").head;
     let told = Options { audit_ms: Some(100 * DAY_MS), ..options() };
     assert_eq!(pass(&bench, &told).await, BTreeMap::from([("audit_log", 2)]));
     assert_eq!(bench.number(old_acts).await, 1);
     let ends = "SELECT COUNT(*) AS n FROM audit_log WHERE action = 'retention'";
     assert_eq!(bench.number(ends).await, 2);
+    // What was removed keeps its place in the chain, and a row that goes by hand is no such thing.
+    seal_acts(&bench.db, &bench.clock).await.expect("sealed");
+    let report = verify(&bench.db, &[kept]).await.expect("looked at");
+    assert_eq!((report.removed, report.waiting, report.first_break), (2, 0, None));
+    run(&bench, "DELETE FROM audit_log WHERE action = 'x'", &[]).await;
+    let report = verify(&bench.db, &[]).await.expect("looked at");
+    assert!(matches!(report.first_break, Some(ChainBreak::ActMissing { .. })), "{report:?}");
 }
 
 async fn forecasts_see_the_same_with_forty_batches_as_with_all(bench: Bench) {

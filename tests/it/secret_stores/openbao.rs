@@ -73,7 +73,7 @@ impl OpenBao {
             if let Ok(pem) = std::fs::read(self.authority())
                 && let Ok(tls) = outbound::verified_tls(Some(&pem))
             {
-                self.client = outbound::built(outbound::client_with(tls)).expect("a client");
+                self.client = outbound::built(outbound::client_of(tls)).expect("a client");
                 let url = format!("{}/v1/sys/health", self.address);
                 let answer = self.client.get(url).send().await;
                 if answer.is_ok_and(|answer| answer.status().is_success()) {

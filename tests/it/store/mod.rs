@@ -2,6 +2,7 @@
 //! PostgreSQL. A statement that means something else on one of them is found here.
 
 mod action;
+mod audit_chain;
 mod backfill;
 mod batch;
 mod breach;
@@ -109,6 +110,11 @@ suite! {
             a_row_that_never_started_keeps_its_time
             acts_are_on_record_and_found
             standing_modes_reach_new_batches_alone;
+        audit_chain:
+            acts_are_chained_a_moment_after_their_commit
+            an_act_that_commits_late_is_chained_late
+            every_change_by_hand_is_found
+            several_processes_make_one_chain;
         log:
             changes_are_logged_in_order
             lines_are_paged_over_attempts

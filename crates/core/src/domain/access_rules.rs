@@ -114,14 +114,67 @@ impl AccessRules {
         self.secrets.extend(secrets);
     }
 
-    /// Whether a group may use something. What is not known is no matter of rights: it is missing.
-    pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
-        let access = match &resource {
+    /// The rule of something; none when it is not known.
+    pub fn access(&self, resource: &SharedResource) -> Option<&GroupAccess> {
+        match resource {
             SharedResource::Source(name) => self.sources.get(name),
             SharedResource::Secret(name) => {
                 self.configured_secrets.get(name).or_else(|| self.secrets.get(name))
             }
+        }
+    }
+
+    /// What groups of a definition use that is not there, or is not for them and whose rule names a group that somebody
+    /// does not see. Such a person is not to hear which of both.
+    pub fn unknown_uses(
+        &self,
+        defs: &Definition,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> BTreeSet<(GroupCode, SharedResource)> {
+        let of_group = |group: &Group| {
+            let values = group.params.iter().filter_map(|param| param.value.as_deref());
+            let names = values.flat_map(secret_names).map(SharedResource::Secret);
+            names.map(|used| (group.code.clone(), used)).collect::<Vec<_>>()
         };
+        let of_job = |job: &JobDef| {
+            let used = used_by_job(job).into_iter();
+            used.map(|used| (job.group.clone(), used)).collect::<Vec<_>>()
+        };
+        let all = defs.groups.iter().flat_map(of_group).chain(defs.jobs.iter().flat_map(of_job));
+        let mut found: BTreeSet<_> =
+            all.filter(|(group, used)| self.is_unknown(group, used, sees)).collect();
+        for order in defs.schedules.iter().filter_map(|schedule| schedule.order.as_ref()) {
+            let groups = order.group.iter();
+            found.extend(groups.flat_map(|g| self.unknown_params(g, &order.params, sees)));
+        }
+        found
+    }
+
+    /// The same of the secrets that parameters of an order name.
+    pub fn unknown_params(
+        &self,
+        group: &GroupCode,
+        params: &BTreeMap<String, String>,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> BTreeSet<(GroupCode, SharedResource)> {
+        let names = params.values().filter_map(|value| value.strip_prefix(BY_NAME));
+        let used = names.map(|name| (group.clone(), SharedResource::Secret(name.to_owned())));
+        used.filter(|(group, used)| self.is_unknown(group, used, sees)).collect()
+    }
+
+    fn is_unknown(
+        &self,
+        group: &GroupCode,
+        used: &SharedResource,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> bool {
+        let access = self.access(used);
+        access.is_none_or(|access| !access.allows(group) && access.names_unseen_group(sees))
+    }
+
+    /// Whether a group may use something. What is not known is no matter of rights: it is missing.
+    pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
+        let access = self.access(&resource);
         access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
     }
 

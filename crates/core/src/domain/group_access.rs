@@ -26,6 +26,12 @@ impl GroupAccess {
             }
     }
 
+    /// Whether it names a group that somebody does not see.
+    pub fn names_unseen_group(&self, sees: &dyn Fn(&GroupCode) -> bool) -> bool {
+        let named = self.owner_group.iter().chain(self.groups.iter().flatten());
+        named.into_iter().any(|group| !sees(group))
+    }
+
     /// Whether every group may use it, those of later too.
     pub fn is_for_every_group(&self) -> bool {
         self.owner_group.is_none() && self.groups.is_none()

@@ -3,7 +3,7 @@
 
 use crate::domain::access::Permission;
 use crate::domain::check::Expect;
-use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::id::{GroupCode, JobType, SourceName};
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::job_key::JobKey;
 use crate::domain::params::names_a_secret;
@@ -185,9 +185,11 @@ fn changed<'a, T: PartialEq, K: Ord + 'a>(
     all.into_values().filter(|(old, new)| old != new).collect()
 }
 
-/// What is executed of a job: its text, where it runs, whom it calls and which secrets it is given.
+/// What is executed of a job: its text and as what, where it runs, whom it calls and which secrets it is given.
 #[derive(PartialEq, Eq)]
 struct Executed<'a> {
+    /// The same text only asks as a SENSOR, and changes data as SQL.
+    job_type: &'a JobType,
     source: Option<&'a SourceName>,
     proc_name: Option<&'a str>,
     sql: Option<&'a SqlText>,
@@ -206,6 +208,7 @@ impl<'a> Executed<'a> {
             Some((p.name.as_str(), value))
         });
         Self {
+            job_type: &job.job_type,
             source: job.source.as_ref(),
             proc_name: job.proc_name.as_deref(),
             sql: job.sql.as_ref(),
@@ -231,7 +234,7 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{JobCode, JobType};
+    use crate::domain::id::JobCode;
     use crate::domain::job::{Param, ParamDecl};
 
     fn code(word: &str) -> GroupCode {
@@ -272,6 +275,16 @@ mod tests {
             all.groups.iter().map(|(g, of)| format!("{g}:{}", words(of))).collect();
         each.extend((!all.everywhere.is_empty()).then(|| format!("*:{}", words(&all.everywhere))));
         each.join(" ")
+    }
+
+    /// A SENSOR's text only asks; as SQL it changes data.
+    #[test]
+    fn the_same_text_as_another_type_is_executed_anew() {
+        let as_type = |at: usize, name: &'static str| {
+            said(move |d| d.jobs[at].job_type = JobType::parse(name).expect("a type"))
+        };
+        assert_eq!(as_type(0, "SQL"), "gl:edit+script");
+        assert_eq!(as_type(2, "NOOP"), "ar:edit", "without a text");
     }
 
     #[test]

@@ -149,6 +149,7 @@ function show(r) {
         [t('batch.no'), r.batch_no],
         [t('job.one'), jobOf(r)],
         [t('act.reason'), r.reason],
+        [t('audit.seal'), r.seal_no ? h('code', `${r.seal_no}:${r.chain_hash}`) : t('audit.unsealed')],
       ]),
       r.detail && h('pre.code', JSON.stringify(r.detail, null, 2)),
     ],

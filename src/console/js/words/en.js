@@ -676,6 +676,8 @@ export default {
   'audit.on': 'On',
   'audit.change': 'Change',
   'audit.none': 'Nothing was done yet',
+  'audit.seal': 'Hash chain',
+  'audit.unsealed': 'not sealed yet (takes some seconds)',
 
   // Users
   'users.lead': 'Who may do what in which group.',

@@ -669,6 +669,8 @@ export default {
   'audit.on': '对象',
   'audit.change': '变化',
   'audit.none': '还没有操作记录',
+  'audit.seal': '哈希链',
+  'audit.unsealed': '尚未入链(需数秒)',
 
   // 用户
   'users.lead': '用户及其在各作业组的权限。',

@@ -213,13 +213,22 @@ pub(crate) async fn apply_in(
 
 /// Refuses schedules of a file whose codes are somebody else's: of a person who says otherwise, or of a
 /// group in another file.
-pub(crate) fn refuse_foreign(stored: &[Trigger], wanted: &Definition) -> Result<(), NotDone> {
+pub(crate) fn refuse_foreign(
+    stored: &[Trigger],
+    wanted: &Definition,
+    sees: &dyn Fn(&GroupCode) -> bool,
+) -> Result<(), NotDone> {
     let has = |code: &GroupCode| wanted.groups.iter().any(|g| g.code == *code);
     for def in &wanted.schedules {
         let Some(was) = stored.iter().find(|t| t.def.code == def.code && t.def != *def) else {
             continue;
         };
         let code = def.code.clone();
+        // Codes are the installation's, so that it is taken has to be said; whose it is, to those who see it.
+        if was.def.group().is_some_and(|group| !has(group) && !sees(group)) {
+            let whose = "has a code that is taken".to_owned();
+            return Err(NotDone::Foreign { code, whose });
+        }
         if was.origin == FROM_PERSON {
             let whose = "was made by a command and says something else".to_owned();
             return Err(NotDone::Foreign { code, whose });

@@ -1,0 +1,247 @@
+//! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to executors and their admins.
+
+use super::{BadConfig, Config, Executors, Http};
+use crate::outbound::{ClientTlsFiles, NamedFile, provider, unfit_key};
+use ring::digest::{Context, SHA256};
+use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use std::sync::Arc;
+
+/// Of whom a listener asks for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificateRule {
+    /// Of executors of XXL-JOB: what they may ask is answered only to those who show one.
+    Executors,
+    /// Of every client: without one there is no connection.
+    Everyone,
+}
+
+/// Files of TLS for a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTlsFiles {
+    cert: NamedFile,
+    key: NamedFile,
+    client_ca: Option<(NamedFile, ClientCertificateRule)>,
+}
+
+/// TLS of a listener as its files say.
+#[derive(Clone, Debug)]
+pub struct ListenerTlsConfig {
+    /// For rustls.
+    pub server: Arc<ServerConfig>,
+    /// SHA-256 of all that was read.
+    pub digest: [u8; 32],
+}
+
+impl ListenerTlsFiles {
+    /// Of whom a certificate is asked; none of nobody.
+    pub fn client_rule(&self) -> Option<ClientCertificateRule> {
+        self.client_ca.as_ref().map(|(_, rule)| *rule)
+    }
+
+    /// The same, where every client has to show a certificate if there are authorities for them.
+    #[must_use]
+    pub fn for_everyone(mut self) -> Self {
+        if let Some((_, rule)) = &mut self.client_ca {
+            *rule = ClientCertificateRule::Everyone;
+        }
+        self
+    }
+
+    /// The same, where nobody is asked for a certificate.
+    #[must_use]
+    pub fn without_client_certificates(self) -> Self {
+        Self { client_ca: None, ..self }
+    }
+
+    /// The certificate that the listener shows.
+    pub fn own_certificate(&self) -> Result<CertificateDer<'static>, BadConfig> {
+        let read = self.cert.read().and_then(|pem| self.cert.certificates(&pem));
+        let first = read.map_err(BadConfig)?.into_iter().next();
+        first.ok_or_else(|| BadConfig(self.cert.fault("it holds no certificate")))
+    }
+
+    /// Reads them; the error names setting, file and fix. Nothing of the files is in it.
+    pub fn read(&self) -> Result<ListenerTlsConfig, BadConfig> {
+        self.load().map_err(BadConfig)
+    }
+
+    fn load(&self) -> Result<ListenerTlsConfig, String> {
+        let (cert, key) = (self.cert.read()?, self.key.read()?);
+        let mut digest = Context::new(&SHA256);
+        for bytes in [&cert, &key] {
+            digest.update(&(bytes.len() as u64).to_be_bytes());
+            digest.update(bytes);
+        }
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("cannot prepare TLS: {error}"))?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some((file, rule)) => {
+                let pem = file.read()?;
+                digest.update(&pem);
+                let roots = Arc::new(file.authorities(&pem)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                let verifier = match rule {
+                    ClientCertificateRule::Executors => verifier.allow_unauthenticated(),
+                    ClientCertificateRule::Everyone => verifier,
+                };
+                builder.with_client_cert_verifier(verifier.build().map_err(|e| file.fault(e))?)
+            }
+        };
+        let (chain, private) = (self.cert.certificates(&cert)?, self.key.private_key(&key)?);
+        let server = builder.with_single_cert(chain, private);
+        let mut server = server.map_err(|error| unfit_key(&self.cert, &self.key, &error))?;
+        server.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest.finish().as_ref());
+        Ok(ListenerTlsConfig { server: Arc::new(server), digest: bytes })
+    }
+}
+
+impl Http {
+    /// How clients write the address of the listener.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls().is_some() { "https" } else { "http" }
+    }
+
+    /// Files of TLS for the listener; none when it speaks in clear.
+    pub fn tls(&self) -> Option<ListenerTlsFiles> {
+        let cert = NamedFile::of("http.tls_cert", &self.tls_cert)?;
+        let key = NamedFile::of("http.tls_key", &self.tls_key)?;
+        let rule = match self.tls_client_for.as_str() {
+            "all" => ClientCertificateRule::Everyone,
+            _ => ClientCertificateRule::Executors,
+        };
+        let client_ca = NamedFile::of("http.tls_client_ca", &self.tls_client_ca);
+        Some(ListenerTlsFiles { cert, key, client_ca: client_ca.map(|file| (file, rule)) })
+    }
+
+    /// Refuses settings that do not fit each other. Files are read when a listener is opened.
+    pub(super) fn check_tls(&self) -> Result<(), BadConfig> {
+        let bad = |said: &str| Err(BadConfig(format!("http.{said}")));
+        let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
+        match (is_set(&self.tls_cert), is_set(&self.tls_key)) {
+            (true, false) => {
+                return bad(
+                    "tls_cert is set and http.tls_key is not; name the file with its private key",
+                );
+            }
+            (false, true) => {
+                return bad(
+                    "tls_key is set and http.tls_cert is not; name the file with the certificate",
+                );
+            }
+            (false, false) if is_set(&self.tls_client_ca) => {
+                return bad("tls_client_ca needs TLS; set http.tls_cert and http.tls_key too");
+            }
+            (false, false) if self.probes_tls => {
+                return bad("probes_tls needs http.tls_cert and http.tls_key");
+            }
+            _ => {}
+        }
+        if !matches!(self.tls_client_for.as_str(), "executors" | "all") {
+            let said =
+                format!("tls_client_for is {:?}; write executors or all", self.tls_client_for);
+            return bad(&said);
+        }
+        if self.tls().is_some() && self.public_url.trim().to_lowercase().starts_with("http:") {
+            return bad(
+                "public_url begins with http:// and the listener speaks TLS; write https://",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Executors {
+    /// What TLS needs to executors, and from an executor to its admins.
+    pub fn tls(&self) -> ClientTlsFiles {
+        let cert = NamedFile::of("executors.tls_cert", &self.tls_cert);
+        let key = NamedFile::of("executors.tls_key", &self.tls_key);
+        ClientTlsFiles {
+            authorities: NamedFile::of("executors.tls_ca", &self.tls_ca),
+            identity: cert.zip(key),
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn check_executor_tls(&self) -> Result<(), BadConfig> {
+        let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
+        let executors = &self.executors;
+        if is_set(&executors.tls_cert) != is_set(&executors.tls_key) {
+            return Err(BadConfig(
+                "executors.tls_cert and executors.tls_key belong together; set both or neither"
+                    .to_owned(),
+            ));
+        }
+        // Said at the start and not by the first run that fails.
+        match executors.tls() {
+            files if files == ClientTlsFiles::default() => Ok(()),
+            files => files.config().map(|_| ()).map_err(BadConfig),
+        }
+    }
+
+    /// What somebody on the way to the listener could do.
+    pub fn listener_weakness(&self) -> Option<String> {
+        let address = self.http().ok()?.listen?;
+        let is_behind_proxy =
+            self.http.public_url.starts_with("https:") && !self.http.trusted_proxies.is_empty();
+        let is_weak = !address.ip().is_loopback() && self.http.tls().is_none() && !is_behind_proxy;
+        is_weak.then(|| {
+            format!(
+                "http.listen {address} can be reached from other machines without TLS: one on the way could read \
+                 passwords, tokens and all answers; set http.tls_cert and http.tls_key, or put a proxy with TLS before \
+                 it (http.public_url, http.trusted_proxies)"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn faults_name_the_key_and_the_fix() {
+        for (text, said) in [
+            ("tls_cert = 'a'", "http.tls_cert is set and http.tls_key is not"),
+            ("tls_key = 'a'", "http.tls_key is set and http.tls_cert is not"),
+            ("tls_client_ca = 'a'", "http.tls_client_ca needs TLS"),
+            ("probes_tls = true", "http.probes_tls needs"),
+            ("tls_client_for = 'some'", "http.tls_client_for is \"some\"; write executors or all"),
+            (
+                "tls_cert = 'a'\ntls_key = 'b'\npublic_url = 'http://p.example'",
+                "http.public_url begins with http://",
+            ),
+        ] {
+            let error = Config::read(&format!("[http]\n{text}\n")).expect_err(text);
+            assert!(format!("{error:#}").contains(said), "{error:#}");
+        }
+        let error = Config::read("[executors]\ntls_cert = 'a'\n").expect_err("no key");
+        assert!(format!("{error:#}").contains("executors.tls_key belong together"), "{error:#}");
+        let error = Config::read("[executors]\ntls_ca = '/not/there'\n").expect_err("no file");
+        assert!(format!("{error:#}").contains("executors.tls_ca /not/there: "), "{error:#}");
+    }
+
+    #[test]
+    fn a_listener_in_clear_that_others_reach_is_warned_of() {
+        let is_weak = |text: &str| {
+            let config = Config::read(&format!("[http]\n{text}\n")).expect(text);
+            config.listener_weakness().is_some()
+        };
+        assert!(is_weak("listen = '0.0.0.0:8088'"));
+        assert!(is_weak("listen = '10.0.0.1:8088'\npublic_url = 'https://p.example'"));
+        for text in [
+            "listen = '127.0.0.1:8088'",
+            "listen = 'off'",
+            "listen = '0.0.0.0:8088'\ntls_cert = 'a'\ntls_key = 'b'",
+            "listen = '0.0.0.0:8088'\npublic_url = 'https://p.example'\ntrusted_proxies = ['10.0.0.2']",
+        ] {
+            assert!(!is_weak(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Certificates and keys in PEM files: read, with faults that name setting, file and fix; and a client that reads
+//! them anew when they change.
+
+use super::{Way, built, client_of, machine_roots, provider};
+use reqwest::{Client, ClientBuilder};
+use rustls::pki_types::pem::{Error as PemError, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// A file, and the setting that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// As users write it: `http.tls_cert`.
+    pub setting: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl NamedFile {
+    /// The file of a setting; none when the setting is empty.
+    pub fn of(setting: &'static str, path: &std::path::Path) -> Option<Self> {
+        (!path.as_os_str().is_empty()).then(|| Self { setting, path: path.to_owned() })
+    }
+
+    /// A sentence about it.
+    pub fn fault(&self, what: impl std::fmt::Display) -> String {
+        format!("{} {}: {what}", self.setting, self.path.display())
+    }
+
+    /// What it holds.
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        std::fs::read(&self.path).map_err(|error| {
+            self.fault(format!("{error}; name a PEM file that this process may read"))
+        })
+    }
+
+    /// The certificates in it, one or more.
+    pub fn certificates(&self, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let found = found.map_err(|error| self.fault(format!("it is no PEM file: {error}")))?;
+        match found.is_empty() {
+            true => Err(self.fault(
+                "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----); \
+                 openssl x509 -inform der -in FILE makes one of a DER file",
+            )),
+            false => Ok(found),
+        }
+    }
+
+    /// The private key in it.
+    pub fn private_key(&self, pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+        const ENCRYPTED: [&[u8]; 2] = [b"BEGIN ENCRYPTED PRIVATE KEY", b"Proc-Type: 4,ENCRYPTED"];
+        if ENCRYPTED.iter().any(|mark| pem.windows(mark.len()).any(|part| part == *mark)) {
+            return Err(self.fault(
+                "the key has a passphrase, which nobody could type when this process starts; write it without one \
+                 (openssl pkey -in FILE -out KEY) to a file of mode 0600",
+            ));
+        }
+        PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+            PemError::NoItemsFound => self.fault(
+                "it holds no private key in PEM form (-----BEGIN PRIVATE KEY-----); it is not the file of the \
+                 certificate",
+            ),
+            other => self.fault(format!("it is no PEM file: {other}")),
+        })
+    }
+
+    /// The authorities in it, one or more.
+    pub fn authorities(&self, pem: &[u8]) -> Result<RootCertStore, String> {
+        let mut roots = RootCertStore::empty();
+        for certificate in self.certificates(pem)? {
+            roots
+                .add(certificate)
+                .map_err(|error| self.fault(format!("a certificate is not usable: {error}")))?;
+        }
+        Ok(roots)
+    }
+}
+
+/// What TLS to a server needs beside its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientTlsFiles {
+    /// Authorities that vouch for the server; none is those that the machine trusts.
+    pub authorities: Option<NamedFile>,
+    /// The certificate that is shown to servers that ask for one, and its key.
+    pub identity: Option<(NamedFile, NamedFile)>,
+}
+
+impl ClientTlsFiles {
+    fn all(&self) -> impl Iterator<Item = &NamedFile> {
+        let identity = self.identity.iter().flat_map(|(cert, key)| [cert, key]);
+        self.authorities.iter().chain(identity)
+    }
+
+    /// TLS by them.
+    pub fn config(&self) -> Result<ClientConfig, String> {
+        let roots = match &self.authorities {
+            Some(file) => file.authorities(&file.read()?)?,
+            None => machine_roots()?,
+        };
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("cannot prepare TLS: {error}"))?
+            .with_root_certificates(roots);
+        let Some((cert, key)) = &self.identity else { return Ok(config.with_no_client_auth()) };
+        let chain = cert.certificates(&cert.read()?)?;
+        let private = key.private_key(&key.read()?)?;
+        config.with_client_auth_cert(chain, private).map_err(|error| unfit_key(cert, key, &error))
+    }
+
+    /// What the files are like, without reading them; changes when one is replaced or written.
+    fn fingerprint(&self) -> Vec<Option<(u64, i64, i64, u64)>> {
+        let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.size());
+        self.all().map(|file| std::fs::metadata(&file.path).ok().map(of)).collect()
+    }
+}
+
+/// That a key and a certificate do not belong together, or cannot be used.
+pub fn unfit_key(cert: &NamedFile, key: &NamedFile, error: &rustls::Error) -> String {
+    key.fault(match error {
+        rustls::Error::InconsistentKeys(_) => format!(
+            "it is not the key of the first certificate in {}; the certificate of this server stands first there, \
+             and those of its authorities follow",
+            cert.path.display()
+        ),
+        other => format!(
+            "it cannot be used with the certificate in {}: {other}; use RSA of 2048 bits or more, ECDSA (P-256, \
+             P-384) or Ed25519",
+            cert.path.display()
+        ),
+    })
+}
+
+/// What a caller adds to a client.
+type Finish = Box<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
+
+/// A client whose certificates are read anew when their files change.
+pub struct ReloadedClient {
+    files: ClientTlsFiles,
+    finish: Finish,
+    made: Mutex<Option<Made>>,
+}
+
+struct Made {
+    fingerprint: Vec<Option<(u64, i64, i64, u64)>>,
+    client: Client,
+}
+
+impl ReloadedClient {
+    /// `finish` adds what is the caller's: how long anything may take.
+    pub fn new(
+        files: ClientTlsFiles,
+        finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
+    ) -> Self {
+        Self { files, finish: Box::new(finish), made: Mutex::default() }
+    }
+
+    /// The client. When files have changed and cannot be used, it is the one of before, and the log says why.
+    pub fn get(&self) -> Result<Client, String> {
+        let fingerprint = self.files.fingerprint();
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = made.as_ref().filter(|last| last.fingerprint == fingerprint) {
+            return Ok(last.client.clone());
+        }
+        let client = match (self.build(), made.as_ref()) {
+            (Ok(client), _) => client,
+            (Err(fault), None) => return Err(fault),
+            (Err(fault), Some(last)) => {
+                tracing::error!("the certificates of before are used: {fault}");
+                last.client.clone()
+            }
+        };
+        *made = Some(Made { fingerprint, client: client.clone() });
+        Ok(client)
+    }
+
+    fn build(&self) -> Result<Client, String> {
+        built((self.finish)(client_of(self.files.config()?)))
+    }
+}
+
+/// A client for a way, with these files where it is TLS.
+pub fn client_with(way: Way, files: &ClientTlsFiles) -> Result<ClientBuilder, String> {
+    match way {
+        Way::Tls => Ok(client_of(files.config()?)),
+        Way::Clear => super::client(way),
+    }
+}
