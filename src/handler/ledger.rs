@@ -62,7 +62,8 @@ pub(crate) async fn run(
         desk.say(format!("{words}: rolled back; runs once more in {ms} ms ({again} of {AGAIN})"));
         tokio::select! {
             biased;
-            _ = ctx.stopped() => {
+            // Its lock is held meanwhile, so that a lost lease is no reason.
+            _ = ctx.stopped_for_good() => {
                 let place = "between two runs of its transaction".to_owned();
                 return Err(Fault::At(place, SessionError::Braked));
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// The longest that anything may take which must come; far more than it needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Procedures like `fx_tx` and `fx_commits` that hold a lock of their own in the middle, so that a test
 /// sees from outside that they are there, also inside of a transaction.
