@@ -39,9 +39,9 @@ async fn decided(lang: &str, theme: Theme) {
     browser.go("#/approvals").await;
     browser.until("both wait", &format!("{ROWS} === 2 || null")).await;
     look(&browser, &format!("approvals-{lang}")).await;
-    browser
-        .click("[data-test=\"approvals\"] tbody tr:last-child [data-test=\"approval-approve\"]")
-        .await;
+    // Which of the two asks first is chance, and so is the order of the rows.
+    let row = "[data-test=\"approvals\"] tbody tr:has(a[href*=\"202406\"])";
+    browser.click(&format!("{row} [data-test=\"approval-approve\"]")).await;
     browser.find("[data-test=\"reason\"]").await;
     look(&browser, &format!("approval-approve-{lang}")).await;
     browser.fill("[data-test=\"reason\"]", "agrees with the ledger 与总账一致").await;

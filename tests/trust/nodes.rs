@@ -139,6 +139,10 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.loop_.abort();
         self.signal(Signal::SIGKILL);
+        // Not every assertion says what the processes said.
+        if std::thread::panicking() {
+            crate::trust::scene::report(&format!("{} said:\n{}", self.name, self.said()));
+        }
     }
 }
 

@@ -62,6 +62,8 @@ async fn what_is_not_open_yet_is_refused(bench: Bench) {
     assert_eq!(counts(&bench).await, all_rows());
     assert_eq!(get(&bench, id).await.unwritten_jobs, 0);
     store::batch::snapshot(&mut bench.db.read().await.expect("read"), id).await.expect("all there");
+    finish(&bench, &mut process).await;
+    assert_eq!(get(&bench, id).await.status, BatchStatus::Success);
 }
 
 /// Between two steps the other batches of the process have a round.
@@ -93,23 +95,26 @@ async fn who_serves_opens_it_beside_its_other_batches(bench: Bench) {
 }
 
 /// The future is dropped within a step, as the kernel ends a process: that step is undone, the earlier ones are not.
+/// Which step that is depends on who is faster, so there are some more.
 async fn a_process_that_dies_between_two_steps_loses_none(bench: Bench) {
     let mut dead = bench.process().await;
     let (sender, mut first_step) = tokio::sync::mpsc::unbounded_channel::<OpeningProgress>();
     let mut report = move |progress| sender.send(progress).expect("the test listens");
-    let (definition, order) = (many_jobs(JOBS), order());
+    let jobs = 6 * ROWS_PER_STEP;
+    let (definition, order) = (many_jobs(jobs), order());
     tokio::select! {
         biased;
         progress = first_step.recv() => {
             let progress = progress.expect("a step");
-            assert_eq!((progress.written, progress.total), (2 * ROWS_PER_STEP, JOBS));
+            assert_eq!((progress.written, progress.total), (2 * ROWS_PER_STEP, jobs));
         }
         opened = dead.open_each(&definition, &order, "test", &mut report) => {
             panic!("opened in one step: {opened:?}")
         }
     }
     drop(dead);
-    assert_eq!(counts(&bench).await[0], 2 * ROWS_PER_STEP as i64);
+    let written = usize::try_from(counts(&bench).await[0]).expect("a count");
+    assert!(written % ROWS_PER_STEP == 0 && written < jobs, "{written} rows");
     let mut heir = bench.process().await;
     for _ in 0..4 {
         bench.clock.advance(5_000);
@@ -126,11 +131,7 @@ async fn a_process_that_dies_between_two_steps_loses_none(bench: Bench) {
     };
     tokio::join!(heir.serve(&stop, None), watch);
     heir.leave().await.expect("leave");
-    assert_eq!(counts(&bench).await, all_rows());
-    let mut last = bench.process().await;
-    assert_eq!(last.take_batches().await.expect("take"), 1);
-    finish(&bench, &mut last).await;
-    assert_eq!(get(&bench, id).await.status, BatchStatus::Success);
+    assert_eq!(counts(&bench).await, [jobs as i64, jobs as i64, 0]);
 }
 
 on_each_database! {

@@ -202,7 +202,7 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
 }
 
 #[tokio::test]
-async fn a_process_that_lost_its_lease_does_not_wait_for_a_body_to_obey() {
+async fn what_another_process_has_by_now_is_stopped_without_a_grace() {
     let catching = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..60 LOOP \
                     INSERT INTO t VALUES (i); COMMIT; BEGIN PERFORM pg_sleep(1); \
                     EXCEPTION WHEN query_canceled THEN INSERT INTO t VALUES (-i); END; END LOOP; END $$";
@@ -217,18 +217,97 @@ async fn a_process_that_lost_its_lease_does_not_wait_for_a_body_to_obey() {
             let stop = bench.stop.clone();
             let (ran, start) = tokio::join!(bench.run(), async {
                 ready.await;
-                stop.send_replace(Some(StopReason::Fenced));
+                stop.send_replace(Some(StopReason::Disowned));
                 Instant::now()
             });
             assert_eq!(ran.outcome.end, End::Returned, "{}", ran.text());
             assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-            assert!(ran.text().contains("this process lost its lease"), "{}", ran.text());
+            assert!(ran.text().contains("is another process's by now"), "{}", ran.text());
             let is_ended =
                 |l: &str| l.contains("pg_terminate_backend") || l.contains("KILL CONNECTION");
             assert!(is_ended(&ran.text()), "{}", ran.text());
             assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
             // A cancel would have let it go on to what stands behind the sleep.
             assert_eq!(db.value("SELECT COUNT(*) FROM t WHERE a < 0").await, "0");
+        })
+        .await;
+    }
+}
+
+/// Two seconds of work, and a row behind it.
+const SLOW: [(DialectName, &str); 2] = [
+    (
+        DialectName::Postgres,
+        "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (1); COMMIT; \
+         PERFORM pg_sleep(2); INSERT INTO t VALUES (2); END $$",
+    ),
+    (
+        DialectName::Mysql,
+        "CREATE PROCEDURE body () BEGIN INSERT INTO t VALUES (1); DO SLEEP(2); INSERT INTO t VALUES (2); END",
+    ),
+];
+
+/// As soon as there is a row the lease is lost; at the same moment the given thing happens.
+async fn without_a_lease(db: &Scratch, bench: Bench, also: impl Future<Output = ()>) -> Ran {
+    let ready = db.wait_for("SELECT CASE WHEN COUNT(*) > 0 THEN 'go' ELSE 'no' END FROM t", "go");
+    let stop = bench.stop.clone();
+    let (ran, ()) = tokio::join!(bench.run(), async {
+        ready.await;
+        stop.send_replace(Some(StopReason::Fenced));
+        also.await;
+    });
+    ran
+}
+
+#[tokio::test]
+async fn what_holds_its_lock_outlives_the_lease() {
+    for (dialect, body) in SLOW {
+        with_scratch(dialect, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)", body]).await;
+            let ran = without_a_lease(&db, Bench::proc(&db, "body"), async {}).await;
+            assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+            assert!(ran.text().contains("holds the lock of this job"), "{}", ran.text());
+            assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
+        })
+        .await;
+    }
+}
+
+/// A kill and the end of its time stop it all the same.
+#[tokio::test]
+async fn without_a_lease_it_can_be_stopped_for_another_reason() {
+    for (dialect, body) in SLOW {
+        with_scratch(dialect, |db| async move {
+            let body = body.replace("sleep(2)", "sleep(60)").replace("SLEEP(2)", "SLEEP(60)");
+            db.setup(&["CREATE TABLE t (a INT)", &body]).await;
+            let bench = Bench::proc(&db, "body");
+            let stop = bench.stop.clone();
+            let killed = async move {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                stop.send_replace(Some(StopReason::Killed));
+            };
+            let ran = without_a_lease(&db, bench, killed).await;
+            assert_eq!(ran.outcome.end, End::Killed, "{}", ran.text());
+            assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
+        })
+        .await;
+    }
+}
+
+/// A procedure may free all locks of its session: then a second start could begin.
+#[tokio::test]
+async fn what_has_freed_its_lock_does_not_outlive_the_lease() {
+    let postgres = "CREATE PROCEDURE body () LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_unlock_all(); \
+                    INSERT INTO t VALUES (1); COMMIT; PERFORM pg_sleep(60); INSERT INTO t VALUES (2); END $$";
+    let mysql = "CREATE PROCEDURE body () BEGIN DO RELEASE_ALL_LOCKS(); INSERT INTO t VALUES (1); \
+                 DO SLEEP(60); INSERT INTO t VALUES (2); END";
+    for (dialect, body) in [(DialectName::Postgres, postgres), (DialectName::Mysql, mysql)] {
+        with_scratch(dialect, |db| async move {
+            db.setup(&["CREATE TABLE t (a INT)", body]).await;
+            let ran = without_a_lease(&db, Bench::proc(&db, "body"), async {}).await;
+            assert_eq!(ran.outcome.end, End::Returned, "{}", ran.text());
+            assert!(ran.text().contains("this process lost its lease"), "{}", ran.text());
+            assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
         })
         .await;
     }
