@@ -161,7 +161,6 @@ async fn until_open(place: &Place) -> Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
 async fn wait(place: &Place, args: &Args) -> Result<Vec<Figure>> {
     let (jobs, seconds) = if args.smoke { (100, 1) } else { (100_000, 30) };
     file::flat(&place.folder().join("flat.yaml"), jobs, file::When::Tonight)?;

@@ -1,6 +1,7 @@
 //! Jobs that wait for a person: nothing is held meanwhile, one decision counts, and none is lost.
 
 use crate::flow::cluster::{node, pass, until_states};
+use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::domain::approval::{ApprovalStatus, ApproverRefused, Verdict};
 use procession::domain::batch::{BatchOrder, BatchStatus};
@@ -107,6 +108,9 @@ async fn it_holds_no_slot_and_goes_on_once_approved(mut bench: Bench) {
     let id = until_it_waits(&bench, &defs, &mut process).await;
     let states = "LOAD=SUCCESS RELEASE=RUNNING POST=PENDING OTHER=SUCCESS";
     assert_eq!(bench.states(id).await, states, "the one slot was OTHER's");
+    // Written by the attempt behind its question.
+    let is_written = async || bench.rows(id).await[1].waits_on.is_some();
+    until("the row says what it waits for", is_written).await;
     let waits_on = bench.rows(id).await[1].waits_on.clone().expect("what it waits for");
     assert!(waits_on.starts_with("approval by an operator of default, until "), "{waits_on}");
     let mails = "SELECT COUNT(*) AS n FROM email_notifications \
