@@ -254,7 +254,8 @@ impl QueueDispatcher {
     async fn note_taken(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
         // A snapshot that cannot be read is found when the batch is loaded.
         if there.deadline.is_some_and(|at| at <= now)
-            && let Ok(snapshot) = batch::snapshot(tx, there.batch_id).await
+            // Also of one that is still being opened: it would be out of time when it is open.
+            && let Ok((_, snapshot)) = batch::get_with_snapshot(tx, there.batch_id).await
         {
             let deadline = there.deadline_resumed(snapshot.group.batch_timeout_sec, now);
             batch::set_deadline(tx, there.batch_id, deadline).await?;

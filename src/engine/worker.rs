@@ -338,7 +338,7 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
     outcome
 }
 
-/// Tells a task that the lease of this process has run out, and takes that back when it is renewed. Never returns.
+/// Stops a task when the lease of this process has run out, and takes that back when the lease is renewed. Never returns.
 async fn pass_fence_on(
     stopper: &watch::Sender<Option<StopReason>>,
     mut life: watch::Receiver<Life>,
@@ -357,8 +357,8 @@ async fn pass_fence_on(
     }
 }
 
-/// Tells a body to stop, unless it was told already: the first reason is what it ends as. A lost lease may be outlived,
-/// so that any other reason comes in its place.
+/// Asks a task to stop. The first reason is what it ends as; but a lost lease may be outlived, so that any other reason
+/// comes in its place.
 pub(super) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason) {
     stopper.send_if_modified(|reason| {
         let is_new = matches!(*reason, None | Some(StopReason::Fenced)) && *reason != Some(why);

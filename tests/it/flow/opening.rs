@@ -134,8 +134,23 @@ async fn a_process_that_dies_between_two_steps_loses_none(bench: Bench) {
     assert_eq!(counts(&bench).await, [jobs as i64, jobs as i64, 0]);
 }
 
+/// Nobody had it before its time was over; that is no reason to stop it when it is open.
+async fn its_time_begins_anew_when_it_is_taken(bench: Bench) {
+    let mut definition = many_jobs(JOBS);
+    definition.groups[0].batch_timeout_sec = Some(60);
+    let now = bench.clock.now();
+    let made = open_for_anyone(&bench.db, &definition, &order(), "test", now).await;
+    let id = made.expect("open")[0];
+    bench.clock.advance(120_000);
+    let mut process = bench.process().await;
+    assert_eq!(process.take_batches().await.expect("take"), 1);
+    let deadline = get(&bench, id).await.deadline.expect("a deadline");
+    assert!(deadline > bench.clock.now(), "{deadline} is over");
+}
+
 on_each_database! {
     what_is_not_open_yet_is_refused
     who_serves_opens_it_beside_its_other_batches
     a_process_that_dies_between_two_steps_loses_none
+    its_time_begins_anew_when_it_is_taken
 }
