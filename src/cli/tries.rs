@@ -4,6 +4,7 @@ use crate::cli::out;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueEntry;
 use crate::domain::run_wait::RunWait;
+use crate::domain::silent_node::SilentNode;
 use crate::view::batch::View;
 
 /// One line for each job with something to tell.
@@ -43,8 +44,13 @@ fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
         });
     }
     if let Some(what) = &row.waits_on {
-        let what = RunWait::said_in(lang, what);
-        words.push(format!("{}{what}", lang.pick("waits for ", "等待:")));
+        words.push(match SilentNode::parse(what) {
+            Some(silent) => silent.words(lang),
+            None => {
+                let what = RunWait::said_in(lang, what);
+                format!("{}{what}", lang.pick("waits for ", "等待:"))
+            }
+        });
     }
     words
 }

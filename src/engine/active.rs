@@ -49,6 +49,10 @@ pub(super) struct Active {
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     /// Jobs that run on other nodes, and where.
     pub(super) away: HashMap<Node, NodeId>,
+    /// Those of them whose nodes are dead and whose data sources are asked whether their locks are still held.
+    pub(super) lock_waits: HashSet<Node>,
+    /// Jobs of dead nodes whose time limit has passed, so that what runs of them is to be ended.
+    pub(super) overdue: HashSet<Node>,
     /// Labels that jobs of it ask for.
     pub(super) labels: BTreeSet<String>,
     /// Bodies here whose rows have ended and that have not reported yet.
@@ -149,6 +153,8 @@ impl Active {
             timers: TimeRing::new(now),
             stops: kept.stops,
             away: HashMap::new(),
+            lock_waits: HashSet::new(),
+            overdue: HashSet::new(),
             labels,
             awaited: HashSet::new(),
             to_end: Vec::new(),
@@ -162,7 +168,7 @@ impl Active {
             alarms: Alarms::default(),
             since: kept.since,
         };
-        this.come_home(me, &kept.others);
+        this.come_home(me, &kept.others, now);
         this.await_reports();
         this.find_stop();
         let mut changes = Changes::default();

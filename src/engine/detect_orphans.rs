@@ -51,7 +51,9 @@ impl Active {
     }
 
     /// Notes which jobs run on other nodes, and takes over those that ran here for another node.
-    pub(super) fn come_home(&mut self, me: &NodeId, others: &Others) {
+    /// Those of dead nodes whose locks may still be held on their data sources count as running there until that is
+    /// decided, or until their time is up.
+    pub(super) fn come_home(&mut self, me: &NodeId, others: &Others, now: Millis) {
         for i in 0..self.rows.len() {
             let (node, row) = (Node(i as u32), &self.rows[i]);
             let Some(owner) = row.owner.clone() else { continue };
@@ -67,10 +69,24 @@ impl Active {
             if may_be_ours && let Some(stop) = others.here.get(&(row.queue_id, row.attempt)) {
                 self.stops.insert(node, stop.clone());
             }
-            let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
+            let (key, runs) = (
+                (row.queue_id, row.attempt),
+                matches!(row.status, QueueStatus::Running | QueueStatus::Killing),
+            );
             let is_away = others.has(row.queue_id, row.attempt, &owner, me);
-            if runs && is_away && !self.stops.contains_key(&node) {
+            if !runs || self.stops.contains_key(&node) {
+                continue;
+            }
+            let may_be_held = owner != *me && !others.decided_locks.contains(&key);
+            if is_away {
                 self.away.insert(node, owner);
+            } else if may_be_held && self.waits_for_lock(node) {
+                if self.is_past_time_limit(node, now) {
+                    self.overdue.insert(node);
+                } else {
+                    self.away.insert(node, owner);
+                    self.lock_waits.insert(node);
+                }
             }
         }
     }
@@ -91,6 +107,9 @@ impl Active {
             }
             QueueStatus::Killing => Some(Found::WantedDead(StopReason::Killed)),
             QueueStatus::Running if is_ours => Some(Found::NeverStarted),
+            QueueStatus::Running if self.overdue.contains(&node) => {
+                Some(Found::WantedDead(StopReason::TimedOut))
+            }
             QueueStatus::Running if row.taken == Taken::NotYet => Some(Found::NeverTaken),
             QueueStatus::Running if self.killing => Some(Found::WantedDead(StopReason::Killed)),
             QueueStatus::Running => Some(Found::Lost),
@@ -160,10 +179,13 @@ impl Active {
             crash_count: row.crash_count,
         });
         row.waits_on = None;
-        if row.status == QueueStatus::Running {
-            row.status = QueueStatus::Killing;
-            self.change(node, QueueStatus::Killing);
+        if row.status == QueueStatus::Killing {
+            // Another owner is no other state; how it ended says that its worker died.
+            changes.batches.insert(self.batch.batch_id, self.batch.revision);
+            return;
         }
+        row.status = QueueStatus::Killing;
+        self.change(node, QueueStatus::Killing);
         self.log(node, changes, now);
         if let Some(log) = changes.logs.last_mut() {
             log.error_message = Some(format!("{died}; what it left running is ended"));

@@ -115,7 +115,7 @@ impl QueueDispatcher {
         Some((job, snapshot))
     }
 
-    fn job_at(&self, id: BatchId, place: Place) -> Option<(Job, Arc<Snapshot>)> {
+    pub(super) fn job_at(&self, id: BatchId, place: Place) -> Option<(Job, Arc<Snapshot>)> {
         let active = self.active.get(&id)?;
         let (parents, outputs) = active.asked_for(place);
         let parts = Parts {

@@ -28,6 +28,7 @@ pub mod executor;
 mod fan_out;
 pub mod health;
 mod heartbeat;
+mod held_locks;
 pub mod hints;
 mod large_values;
 mod late_results;

@@ -12,6 +12,7 @@ use crate::domain::node_placement::{self, Bodies, Load, Roles, Site, Want};
 use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::held_locks::AttemptKey;
 use crate::engine::worker::{Report, What};
 use crate::engine::writes::{Changes, Runner};
 use crate::handler::{self, StopReason};
@@ -73,6 +74,8 @@ pub(super) struct Others {
     reported: HashSet<(QueueId, u32, NodeId)>,
     /// Tries that run in this very process, with their switches.
     pub(super) here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
+    /// Tries whose locks on their data sources need not be waited for.
+    pub(super) decided_locks: HashSet<AttemptKey>,
 }
 
 /// Whether it may be said of a node that it is dead.
@@ -94,7 +97,8 @@ impl Others {
     ) -> Self {
         let living = members.iter().map(|m| m.node.node_id.clone()).collect();
         let reported = reports.tries().map(|(row, attempt, by)| (row, attempt, by.clone()));
-        Self { living, judged, reported: reported.collect(), here }
+        let decided_locks = HashSet::new();
+        Self { living, judged, reported: reported.collect(), here, decided_locks }
     }
 
     /// Whether a try is in the hands of another node, or has been and will be settled by its report.
@@ -165,6 +169,7 @@ impl QueueDispatcher {
         let waiting = self.waiting.iter().filter(is_ended).map(|r| (r.queue_id, r.attempt));
         let ours = |(row, attempt)| (row, attempt, self.node.id().clone());
         others.reported.extend(late.chain(waiting).map(ours));
+        others.decided_locks = self.held_locks.decided();
         others
     }
 
@@ -283,20 +288,24 @@ impl QueueDispatcher {
         }
         let reported: HashSet<(QueueId, u32)> =
             self.waiting.iter().map(|r| (r.queue_id, r.attempt)).collect();
-        let me = self.node.id();
-        let bereft: Vec<BatchId> = self
-            .active
-            .iter()
-            .filter(|(_, active)| {
-                active.away.iter().any(|(node, there)| {
-                    let row = active.row(*node);
-                    let is_dead = there != me && !self.fleet.lives(there);
-                    let this = (row.queue_id, row.attempt);
-                    is_dead && !reported.contains(&this) && !self.fleet.unread.contains(&this)
-                })
-            })
-            .map(|(id, _)| *id)
-            .collect();
+        let (me, now) = (self.node.id(), self.clock.now());
+        let (mut bereft, mut of_the_dead) = (BTreeSet::new(), HashSet::new());
+        for (id, active) in &self.active {
+            for (place, there) in &active.away {
+                let row = active.row(*place);
+                let key = (row.queue_id, row.attempt);
+                let is_dead = there != me && !self.fleet.lives(there);
+                if !is_dead || reported.contains(&key) || self.fleet.unread.contains(&key) {
+                    continue;
+                }
+                of_the_dead.insert(key);
+                let waits = active.waits_for_lock(*place) && !active.is_past_time_limit(*place, now);
+                if !(waits && self.held_locks.is_awaited(key)) {
+                    bereft.insert(*id);
+                }
+            }
+        }
+        self.held_locks.keep_only(&of_the_dead);
         if bereft.is_empty() {
             return Ok(());
         }

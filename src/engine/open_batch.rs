@@ -465,6 +465,7 @@ impl QueueDispatcher {
         self.hear_reports(reports);
         self.tell(news);
         self.end_orphans(id);
+        self.ask_about_locks(id);
     }
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.

@@ -98,7 +98,7 @@ async fn ended(
     snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
 ) -> Outcome {
-    let (task, context) = (task(job, snapshot), context(job, snapshot, around));
+    let (task, context) = (orphan_task(job, snapshot), orphan_context(job, snapshot, around));
     if let Err(why) = context.claimed().await {
         return unconfirmed(&why);
     }
@@ -126,7 +126,7 @@ fn unconfirmed(why: &str) -> Outcome {
 }
 
 /// What is known of a try without asking anybody for its parameters: they are not needed to end it.
-fn task(job: &Job, snapshot: &Snapshot) -> Task {
+pub(super) fn orphan_task(job: &Job, snapshot: &Snapshot) -> Task {
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
     Task {
         queue_id: job.queue_id,
@@ -146,7 +146,12 @@ fn task(job: &Job, snapshot: &Snapshot) -> Task {
     }
 }
 
-fn context(job: &Job, snapshot: &Arc<Snapshot>, around: &Arc<Surroundings>) -> Context {
+/// What ends a dead node's attempt, or asks about it.
+pub(super) fn orphan_context(
+    job: &Job,
+    snapshot: &Arc<Snapshot>,
+    around: &Arc<Surroundings>,
+) -> Context {
     let claim = ToEnd {
         db: around.db.clone(),
         queue_id: job.queue_id,

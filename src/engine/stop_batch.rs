@@ -194,9 +194,11 @@ impl Active {
     }
 
     /// Tells every running body to stop at once, because the batch is not ours any more: whoever has
-    /// it may have started the same jobs.
+    /// it may have started the same jobs. Not those whose locks that process waits for: they go on, and end when
+    /// their rows say that they are another's.
     pub(super) fn stop_all(&self) {
-        for stop in self.stops.values() {
+        let may_go_on = |node: &Node| self.may_wait_for_lock(*node);
+        for (_, stop) in self.stops.iter().filter(|(node, _)| !may_go_on(node)) {
             tell(stop, StopReason::Disowned);
         }
     }

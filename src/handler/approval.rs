@@ -56,6 +56,7 @@ impl WorkerHandler for ApprovalHandler {
             may_have: &[],
             takes: Takes::Nothing,
             after_crash: AfterCrash::StartsAgain,
+            holds_session_lock: false,
         }
     }
 

@@ -30,6 +30,7 @@ impl WorkerHandler for SubBatch {
             may_have: &[BodyPart::Params],
             takes: Takes::Nothing,
             after_crash: AfterCrash::StartsAgain,
+            holds_session_lock: false,
         }
     }
 

@@ -143,6 +143,12 @@ pub async fn end_orphan(task: &Task, ctx: &Context) -> Outcome {
     }
 }
 
+/// The number of the session that holds the lock of `task` on its data source; `None` when nobody does. A source that is
+/// away is waited for as long as a job waits for one; then the error says why it cannot be asked.
+pub async fn holder_of_lock(task: &Task, ctx: &Context) -> Result<Option<i64>, String> {
+    orphan::holder_of_lock(task, ctx).await
+}
+
 /// One try of one job, with everything it needs worked out.
 #[derive(Clone, Debug)]
 pub struct Task {

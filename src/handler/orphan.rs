@@ -100,6 +100,19 @@ fn over(ended: Option<i64>) -> Outcome {
     }
 }
 
+/// The number of the session that holds the lock of a task; an error when its server cannot be asked.
+pub(crate) async fn holder_of_lock(task: &Task, ctx: &Context) -> Result<Option<i64>, String> {
+    let Some(source) = &task.source else { return Ok(None) };
+    let (target, at) = run_on_source::target(source, task, &ctx.options)?;
+    match holder(task, ctx, (source, &target, &at)).await {
+        Ok((session, holder)) => {
+            session.close().await;
+            Ok(holder.map(|holder| holder.id.number))
+        }
+        Err(outcome) => Err(outcome.message.unwrap_or_default()),
+    }
+}
+
 /// Who holds the row's lock now; a source that is away is waited for.
 async fn holder(
     task: &Task,

@@ -44,6 +44,7 @@ impl WorkerHandler for Proc {
             about: "Calls a stored procedure on a data source.",
             needs: &[BodyPart::Source, BodyPart::ProcName],
             may_have: &[BodyPart::Tx, BodyPart::Params],
+            holds_session_lock: true,
             ..JobKind::PLAIN
         }
     }

@@ -36,6 +36,7 @@ impl WorkerHandler for SqlSensor {
             may_have: &[BodyPart::Sensor, BodyPart::Params],
             takes: Takes::Nothing,
             after_crash: AfterCrash::StartsAgain,
+            holds_session_lock: false,
         }
     }
 

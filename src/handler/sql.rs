@@ -27,6 +27,7 @@ impl WorkerHandler for Sql {
             about: "Runs SQL statements on a data source, one after the other.",
             needs: &[BodyPart::Source, BodyPart::Sql],
             may_have: &[BodyPart::Transaction, BodyPart::Tx, BodyPart::Params],
+            holds_session_lock: true,
             ..JobKind::PLAIN
         }
     }

@@ -79,6 +79,7 @@ fn detail(why: &Why) -> Value {
             json!({ "attempt": attempt, "since": since.map(|t| t.to_string()) })
         }
         Why::BeforeBody(what) => json!({ "waits_on": what }),
+        Why::NodeSilent(silent) => json!({ "node": silent.node, "session": silent.session }),
         Why::Open { attempt, next, said, .. } => json!({
             "attempt": attempt, "said": said, "next": { "kind": next.kind(), "detail": detail(next) },
         }),

@@ -9,6 +9,7 @@ use crate::trust::proxy::{Orders, Proxy};
 use crate::trust::scene::{Plot, Scene, prepare, until_mid};
 use crate::trust::targets::with_database;
 use futures_util::FutureExt;
+use nix::sys::signal::Signal;
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
@@ -97,5 +98,102 @@ async fn what_its_server_locks_runs_on() {
             .map(|(home, target)| AssertUnwindSafe(on(home, target)).catch_unwind());
     for ended in futures_util::future::join_all(both).await {
         ended.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+}
+
+/// How a job waits whose node is not heard of.
+const WAITS: &str = "SELECT COUNT(*) FROM job_queue WHERE status = 'RUNNING' AND waits_on LIKE '%still holds the lock%'";
+
+/// Procedures that must not run twice, on a node that is then cut off or killed; with the process that takes its batch
+/// over.
+async fn two_nodes(
+    home: &str,
+    (dialect, target): (DialectName, &str),
+    through: &str,
+    jobs: &[(&str, u64)],
+) -> (Scene, Worker, Worker) {
+    let mut scene = Scene::on(home, SETTINGS);
+    prepare(dialect, target).await;
+    let mut plot = Plot::default();
+    plot.source("target", target);
+    jobs.iter().for_each(|(code, takes_ms)| plot.mid(code, Class::Once, "target", *takes_ms));
+    scene.stage(plot);
+    let through = through.to_owned();
+    let mut lives = 0;
+    let life = move |_| {
+        lives += 1;
+        (lives == 1).then(|| Life::of(&["serve"]).with("PROCESSION_DB", &through))
+    };
+    let worker = Worker::start(&scene.house, "worker", Box::new(life));
+    scene.open("202407");
+    for (code, _) in jobs {
+        until_mid(dialect, target, "202407", code).await;
+    }
+    let heir = scene.serve("heir");
+    (scene, worker, heir)
+}
+
+async fn cut_off(home: String, dialect: DialectName, target: String) {
+    let (proxy, through) = Proxy::of_url(&home).await;
+    let jobs = [("KEPT", LONG_MS)];
+    let (scene, mut worker, mut heir) = two_nodes(&home, (dialect, &target), &through, &jobs).await;
+    let said = || format!("worker: {}\nheir: {}", worker.all_said(), heir.all_said());
+    proxy.order(Orders::black_hole());
+    scene.until(WAITS, "1", said).await;
+    proxy.heal();
+    let end = scene.until_ended("202407", said).await;
+    let of = async |column: &str| scene.of("202407", "KEPT", column).await;
+    let found = (end.as_str(), of("attempt").await, of("waits_on").await);
+    assert_eq!(found, ("SUCCESS", "1".to_owned(), String::new()), "{}", said());
+    for worker in [&mut worker, &mut heir] {
+        assert_eq!(worker.leave(Duration::from_secs(60)).await, Some(0), "{}", worker.said());
+    }
+    scene.judge(&[&target], || format!("{}\n{}", worker.all_said(), heir.all_said())).await;
+}
+
+/// A node that is cut off alone runs its procedure to the end; its heir waits, and takes its report.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_heir_waits_for_a_node_that_is_cut_off() {
+    for (home, target) in
+        [(DialectName::Postgres, DialectName::Mysql), (DialectName::Mysql, DialectName::Postgres)]
+    {
+        with_database(target, |target_url| async move {
+            with_database(home, |url| async move { cut_off(url, target, target_url).await }).await;
+        })
+        .await;
+    }
+}
+
+async fn killed(home: String, dialect: DialectName, target: String) {
+    let jobs = [("KEPT", LONG_MS), ("STOPPED", 60_000)];
+    let (scene, worker, mut heir) = two_nodes(&home, (dialect, &target), &home, &jobs).await;
+    let said = || format!("worker: {}\nheir: {}", worker.all_said(), heir.all_said());
+    assert!(worker.signal(Signal::SIGKILL), "it runs");
+    scene.until(WAITS, "2", said).await;
+    // An operator's kill reaches what runs on the server, whichever node began it.
+    let args = ["job", "kill", "202407", "STOPPED", "--group", "story", "--reason", "too long"];
+    let (code, out, told) = scene.house.said(&args);
+    assert_eq!(code, 0, "{out}{told}");
+    let status = "SELECT status FROM job_queue WHERE job_code = 'STOPPED'";
+    scene.until(status, "KILLED", said).await;
+    let states = "SELECT COUNT(*) FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
+                  WHERE q.job_code = 'STOPPED' AND l.status = 'KILLING'";
+    assert_eq!(scene.ask(states).await.as_deref(), Some("1"), "the state changed once: {}", said());
+    assert_eq!(scene.of("202407", "KEPT", "status").await, "RUNNING", "{}", said());
+    scene.until_ended("202407", said).await;
+    let of = async |column: &str| scene.of("202407", "KEPT", column).await;
+    let found = (of("status").await, of("attempt").await, of("waits_on").await);
+    assert_eq!(found, ("UNKNOWN".to_owned(), "1".to_owned(), String::new()), "{}", said());
+    assert_eq!(heir.leave(Duration::from_secs(60)).await, Some(0), "{}", heir.said());
+}
+
+/// What a killed node left running on a server counts as running until its session is gone, and only then as unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_heir_waits_for_what_a_killed_node_left_running() {
+    for dialect in [DialectName::Postgres, DialectName::Mysql] {
+        with_database(dialect, |target| async move {
+            with_database(dialect, |home| async move { killed(home, dialect, target).await }).await;
+        })
+        .await;
     }
 }

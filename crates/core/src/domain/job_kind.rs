@@ -49,6 +49,9 @@ pub struct JobKind {
     pub takes: Takes,
     /// What becomes of it when its worker dies.
     pub after_crash: AfterCrash,
+    /// Whether it holds a session lock on its data source from before its start to the end of its session, where the
+    /// server has such locks (all but SQLite). A second start waits for the lock.
+    pub holds_session_lock: bool,
 }
 
 impl JobKind {
@@ -60,6 +63,7 @@ impl JobKind {
         may_have: &[],
         takes: Takes::Slots,
         after_crash: AfterCrash::AsDeclared,
+        holds_session_lock: false,
     };
 }
 

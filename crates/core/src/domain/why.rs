@@ -13,6 +13,7 @@ use crate::domain::node_placement::Lack;
 use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::readiness::{Gates, Rules};
 use crate::domain::ready::Turn;
+use crate::domain::silent_node::SilentNode;
 use crate::domain::slots::{Full, Needs, Resource};
 use crate::domain::time::Millis;
 use crate::domain::tx_class::TxClass;
@@ -43,6 +44,8 @@ pub enum Why {
     Runs(u32, Option<Millis>),
     /// Something before its body may begin, in words.
     BeforeBody(String),
+    /// Its node is not heard of; what it began on a server may still run.
+    NodeSilent(SilentNode),
     /// What became of its last try is looked up by the next one.
     Open {
         /// That last try.
@@ -215,7 +218,8 @@ impl Question<'_> {
             }
             QueueStatus::Running | QueueStatus::Killing if !dispatched => self.nobody(),
             QueueStatus::Running => match &row.waits_on {
-                Some(what) => Why::BeforeBody(what.clone()),
+                Some(what) => SilentNode::parse(what)
+                    .map_or_else(|| Why::BeforeBody(what.clone()), Why::NodeSilent),
                 None => Why::Runs(row.attempt, row.start_time),
             },
             QueueStatus::Killing => Why::Stopping {

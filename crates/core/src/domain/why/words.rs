@@ -36,6 +36,7 @@ impl Why {
             Self::Parked(..) => "parked",
             Self::Runs(..) => "runs",
             Self::BeforeBody(_) => "before_body",
+            Self::NodeSilent(_) => "node_silent",
             Self::Open { .. } => "open",
             Self::Stopping { .. } => "stopping",
             Self::Upstream(_) => "upstream",
@@ -77,6 +78,7 @@ impl Why {
             ),
             Self::Runs(attempt, since) => format!("runs (start {attempt}{})", since_words(*since)),
             Self::BeforeBody(what) => format!("waits before its body: {what}"),
+            Self::NodeSilent(silent) => silent.words(Lang::En),
             Self::Open { attempt, ledger, next, said } => {
                 open((*attempt, said), ledger, &next.in_english(now))
             }
@@ -140,6 +142,7 @@ impl Why {
             Self::BeforeBody(what) => {
                 format!("执行前等待:{}", RunWait::said_in(Lang::Zh, what))
             }
+            Self::NodeSilent(silent) => silent.words(Lang::Zh),
             Self::Open { attempt, ledger, next, said } => {
                 open_zh((*attempt, said), ledger, &next.in_chinese(now))
             }
