@@ -206,16 +206,11 @@ pub enum Apply {
 fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
-    let jobs: Vec<_> = stored.jobs.iter().filter(|j| groups.contains(&j.group)).cloned().collect();
+    let jobs = part::cloned_where(&stored.jobs, |job| groups.contains(&job.group));
     Definition {
         sources: stored.sources.iter().filter(|s| sources.contains(&s.name)).cloned().collect(),
         groups: stored.groups.iter().filter(|g| groups.contains(&g.code)).cloned().collect(),
-        dependencies: stored
-            .dependencies
-            .iter()
-            .filter(|d| groups.contains(&d.group))
-            .cloned()
-            .collect(),
+        dependencies: part::cloned_where(&stored.dependencies, |d| groups.contains(&d.group)),
         externals: stored
             .externals
             .iter()

@@ -19,6 +19,7 @@ use crate::store::version::{NewVersion, Version};
 use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who changes a definition, and what is said about it.
@@ -111,7 +112,10 @@ impl App {
         how: Apply,
         by: &Authorship,
     ) -> Result<Vec<Change>> {
-        let wanted = Definition { schedules: Vec::new(), ..wanted.clone() };
+        let wanted = match wanted.schedules.is_empty() {
+            true => Cow::Borrowed(wanted),
+            false => Cow::Owned(Definition { schedules: Vec::new(), ..wanted.clone() }),
+        };
         // Most files that are run are stored as they stand, and nothing has to be locked to see that.
         let (stored, changes) =
             compare(&mut self.db.read().await?, &self.secret_stores, &wanted, &[]).await?;

@@ -38,14 +38,14 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
     let asked = args.order.read()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
-    let defs = match &loaded {
-        None => app.definition().await?,
-        Some(loaded) => app.with_installation(loaded.definition.clone()).await?,
+    let (defs, warnings) = match loaded {
+        None => (app.definition().await?, Vec::new()),
+        Some(loaded) => (app.with_installation(loaded.definition).await?, loaded.warnings),
     };
     let now = batch::server_now(&app).await?;
     let order = order::work_out(asked, &defs, now)?;
-    if let (Some(loaded), Some(file)) = (&loaded, &args.file) {
-        take_file(&app, loaded, &order, (file, &args.by), args.quiet).await?;
+    if let Some(file) = &args.file {
+        take_file(&app, (&defs, &warnings), &order, (file, &args.by), args.quiet).await?;
     }
     let made = open_unowned(&app.db, &defs, &order, &app::whoami(), now).await?;
     note_existing(&made.existing, global.lang());

@@ -70,7 +70,7 @@ pub(crate) fn build(
         access: &access,
     };
     let rings = job_kinds::Opens::of(&raw.jobs);
-    let mut jobs = Vec::new();
+    let mut jobs = Vec::with_capacity(raw.jobs.len());
     for job in raw.jobs {
         let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
         jobs.extend(job::job(job, &around(defaults), report));
@@ -183,7 +183,8 @@ fn waits(
     names: &JobNames,
     report: &mut Report,
 ) -> Waits {
-    let (mut own, mut outside) = (Vec::new(), Vec::new());
+    let count = jobs.iter().map(|job| job.depends_on.len()).sum();
+    let (mut own, mut outside) = (Vec::with_capacity(count), Vec::new());
     for job in jobs {
         let code: Arc<str> = Arc::from(job.code.value.as_str());
         let group = &job.group;
