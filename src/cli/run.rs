@@ -73,6 +73,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     // Before the file is stored.
     app.can_tell()?;
+    app.compare_with_ledgers().await?;
     // Moved, not copied: two definitions of 100,000 jobs are 200 MB, and where its keys stand is not asked any more.
     let (defs, warnings) = match loaded {
         None => (app.definition().await?, Vec::new()),

@@ -220,6 +220,28 @@ impl Session {
         self.run(&select, &probe).await.map(|_| ())
     }
 
+    /// When the last attempt began whose key begins with the name of an installation, in milliseconds since 1970; none when
+    /// there is none.
+    pub async fn last_ledger_attempt(
+        &mut self,
+        installation: &str,
+    ) -> Result<Option<i64>, SessionError> {
+        let (last, key) = match self.dialect() {
+            Dialect::Sqlite => {
+                ("CAST((MAX(julianday(opened_at)) - 2440587.5) * 86400000 AS INTEGER)", "?")
+            }
+            Dialect::Mysql => {
+                ("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MAX(opened_at)) DIV 1000", "?")
+            }
+            Dialect::Postgres => {
+                ("(extract(epoch FROM MAX(opened_at)) * 1000)::bigint", "$1::text")
+            }
+        };
+        let sql = format!("SELECT {last} FROM {TABLE} WHERE idem_key LIKE {key}");
+        let found = self.rows(&sql, &[Arg::Text(format!("{installation}/%"))]).await?;
+        Ok(found.first(0).and_then(|last| last.parse().ok()))
+    }
+
     /// How many `done` rows ended before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC.
     pub async fn old_of_ledger(&mut self, cut: &str) -> Result<u64, SessionError> {
         let sql = format!("SELECT COUNT(*) FROM {TABLE} WHERE {}", old(self.dialect()));

@@ -10,6 +10,7 @@ use crate::db::session::{Session, Target};
 use crate::db::session_lock::Lock;
 use crate::db::user_grants::quote_user;
 use crate::domain::source::{DialectName, Source};
+use crate::domain::time::Millis;
 use crate::domain::transport::Transport;
 use crate::handler::bind::dialect_name;
 use crate::handler::run_on_source::reach;
@@ -255,6 +256,27 @@ pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
 
 /// Rows that are removed in one transaction, so that no body waits long for it.
 const GROUP: u32 = 1_000;
+
+/// When the last attempt of an installation began that the ledger of a source knows; none when it knows none, or when there
+/// is no ledger.
+pub async fn last_ledger_attempt(
+    source: &Source,
+    options: &Options,
+    installation: &str,
+) -> Result<Option<Millis>, SourceFault> {
+    let (mut session, _) = open(source, options).await?;
+    let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
+    let ledger = session.ledger().await.map_err(said("cannot look at its ledger"))?;
+    let last = match ledger {
+        Ledger::Fits => {
+            let asked = session.last_ledger_attempt(installation).await;
+            asked.map_err(said("cannot read its ledger"))?
+        }
+        Ledger::Absent | Ledger::Other(_) => None,
+    };
+    session.close().await;
+    Ok(last.map(Millis))
+}
 
 /// Removes the rows of effects that are known since before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC; with
 /// `Look` only counts them.

@@ -188,12 +188,12 @@ async fn killed(home: String, dialect: DialectName, target: String) {
 }
 
 /// What a killed node left running on a server counts as running until its session is gone, and only then as unknown.
+/// PostgreSQL ends the session of a client that is gone within five seconds by itself; MariaDB and MySQL run on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_heir_waits_for_what_a_killed_node_left_running() {
-    for dialect in [DialectName::Postgres, DialectName::Mysql] {
-        with_database(dialect, |target| async move {
-            with_database(dialect, |home| async move { killed(home, dialect, target).await }).await;
-        })
-        .await;
-    }
+    with_database(DialectName::Mysql, |target| async move {
+        let dialect = DialectName::Mysql;
+        with_database(dialect, |home| async move { killed(home, dialect, target).await }).await;
+    })
+    .await;
 }

@@ -59,9 +59,34 @@ pub fn compare_history(mark: &HistoryMark, remembered: Option<Millis>) -> Contin
     }
 }
 
+/// Milliseconds that an attempt may have begun after the newest heartbeat, beside two leases: the clock of the machine that
+/// began it may be ahead of the database's.
+const LEDGER_TOLERANCE_MS: i64 = 60_000;
+
+/// Compares the newest heartbeat that the database holds with when the last attempts began that the ledgers of data sources
+/// know. An attempt begins only under a lease, so a ledger that knows a later one has seen what the database has lost.
+/// Gives the time until which that is known.
+pub fn compare_ledgers(newest: Millis, last_attempts: &[Millis], lease_ms: i64) -> Option<Millis> {
+    let last = last_attempts.iter().copied().max()?;
+    (last > newest.plus(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ledger_that_knows_a_later_attempt_shows_that_the_database_went_back() {
+        let compare = |attempts: &[i64]| {
+            let attempts: Vec<Millis> = attempts.iter().copied().map(Millis).collect();
+            compare_ledgers(Millis(1_000_000), &attempts, 15_000)
+        };
+        assert_eq!(compare(&[]), None);
+        assert_eq!(compare(&[900_000]), None);
+        assert_eq!(compare(&[1_090_000]), None, "within two leases and the tolerance");
+        assert_eq!(compare(&[1_090_001]), Some(Millis(1_090_001)));
+        assert_eq!(compare(&[500_000, 2_000_000]), Some(Millis(2_000_000)), "the latest counts");
+    }
 
     #[test]
     fn a_database_that_holds_less_than_is_remembered_has_gone_back() {
