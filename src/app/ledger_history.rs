@@ -27,7 +27,8 @@ impl App {
         let mark = metadata_gap::read(&mut tx).await?;
         let installation = store::installation(&mut tx).await?;
         // Version 0.1 wrote no heartbeats.
-        let (Some(newest), Some(installation), None) = (mark.newest, installation, &mark.gap) else {
+        let (Some(newest), Some(installation), None) = (mark.newest, installation, &mark.gap)
+        else {
             return Ok(());
         };
         let now = self.clock.now();

@@ -33,6 +33,7 @@ mod executor_group;
 mod export;
 mod health;
 mod heard;
+mod help;
 mod history;
 mod import;
 mod import_xxl;
@@ -247,8 +248,12 @@ enum Verb {
     Source(source::SourceVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
-    /// The DAG of a file, a group or a batch, in the shape that a front end eats
+    /// The DAG of a file, a group or a batch, in the shape that a front end reads
     Dag(dag::DagArgs),
+    /// Print the completions of a shell: bash, zsh, fish, powershell
+    Completions(help::CompletionsArgs),
+    /// Print the manual page, or write a page for each verb into a folder
+    Man(help::ManArgs),
 }
 
 /// The user's words do not fit together; the text says what to do.
@@ -276,7 +281,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     failpoint_setup!();
-    let said = Cli::command().get_matches();
+    let said = help::command().get_matches();
     let cli = Cli::from_arg_matches(&said).unwrap_or_else(|error| error.exit());
     hide_environment();
     start_log(&cli.global);
@@ -370,6 +375,8 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Source(verb) => source::source(&global, verb).await,
         Verb::Logs(args) => logs::logs(&global, &args).await,
         Verb::Dag(args) => dag::dag(&global, &args).await,
+        Verb::Completions(args) => help::print_completions(&args),
+        Verb::Man(args) => help::write_man_pages(&args),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Desk<'a> {
 pub(super) fn is_local(matches: &ArgMatches) -> bool {
     matches!(
         &verbs(matches).0[..],
-        ["schema"]
+        ["schema" | "completions" | "man", ..]
             | ["import", ..]
             | ["batch", "no"]
             | ["secret", "key" | "seal"]

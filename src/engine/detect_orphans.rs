@@ -179,13 +179,10 @@ impl Active {
             crash_count: row.crash_count,
         });
         row.waits_on = None;
-        if row.status == QueueStatus::Killing {
-            // Another owner is no other state; how it ended says that its worker died.
-            changes.batches.insert(self.batch.batch_id, self.batch.revision);
-            return;
+        if row.status == QueueStatus::Running {
+            row.status = QueueStatus::Killing;
+            self.change(node, QueueStatus::Killing);
         }
-        row.status = QueueStatus::Killing;
-        self.change(node, QueueStatus::Killing);
         self.log(node, changes, now);
         if let Some(log) = changes.logs.last_mut() {
             log.error_message = Some(format!("{died}; what it left running is ended"));

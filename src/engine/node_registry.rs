@@ -299,7 +299,8 @@ impl QueueDispatcher {
                     continue;
                 }
                 of_the_dead.insert(key);
-                let waits = active.waits_for_lock(*place) && !active.is_past_time_limit(*place, now);
+                let waits =
+                    active.waits_for_lock(*place) && !active.is_past_time_limit(*place, now);
                 if !(waits && self.held_locks.is_awaited(key)) {
                     bereft.insert(*id);
                 }

@@ -190,10 +190,7 @@ pub fn settle_orphan(
 
 /// Whether nobody could tell what a job did whose worker died: it may not start again, and nothing looks it up.
 pub fn is_lost_for_good(job: &JobDef, after_crash: AfterCrash) -> bool {
-    match settle_orphan(job, after_crash, 1, u32::MAX) {
-        Event::LoseTrack | Event::Fail => true,
-        _ => false,
-    }
+    matches!(settle_orphan(job, after_crash, 1, u32::MAX), Event::LoseTrack | Event::Fail)
 }
 
 #[cfg(test)]

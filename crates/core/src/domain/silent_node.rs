@@ -52,7 +52,9 @@ mod tests {
             assert_eq!(SilentNode::parse(&silent.to_string()), Some(silent.clone()));
             assert!(silent.words(Lang::Zh).contains("会话 42"), "{}", silent.words(Lang::Zh));
         }
-        for other in ["", "session 7 on the server", "node 1 is not heard of; session x on the server"] {
+        for other in
+            ["", "session 7 on the server", "node 1 is not heard of; session x on the server"]
+        {
             assert_eq!(SilentNode::parse(other), None, "{other}");
         }
     }

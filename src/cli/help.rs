@@ -1,0 +1,153 @@
+//! The list of verbs by what people want to do, shell completions, and pages for `man`.
+
+use crate::cli::{BadInput, Cli, Ended};
+use anyhow::{Context as _, Result};
+use clap::builder::StyledStr;
+use clap::{Args, Command, CommandFactory as _};
+use clap_complete::Shell;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Verbs by what they are for, in the order of `--help`. Each verb stands in one group.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run batches", &["run", "serve", "batch", "backfill", "job", "logs"]),
+    (
+        "Write definitions",
+        &[
+            "check", "plan", "apply", "diff", "export", "history", "rollback", "dag", "schema",
+            "params",
+        ],
+    ),
+    ("Move in from another system", &["import", "executor", "executor-group"]),
+    ("Plan times", &["schedule", "calendar", "event"]),
+    ("Decide as a person", &["approve", "reject", "approvals"]),
+    ("Tell people", &["notify", "outbox"]),
+    ("Connect and protect", &["source", "secret", "user", "ldap", "audit"]),
+    ("Operate", &["migrate", "node", "health", "metadata", "retention"]),
+    ("Work in the shell", &["completions", "man", "help"]),
+];
+
+/// Arguments of `completions`.
+#[derive(Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args)]
+pub(super) struct ManArgs {
+    /// Folder for a page of each verb, which is made; without it the page of procession is printed
+    folder: Option<PathBuf>,
+}
+
+/// The whole command line, with its verbs in groups.
+pub(super) fn command() -> Command {
+    let mut command = Cli::command();
+    // `help` and the lists of all verbs are made here.
+    command.build();
+    let verbs = grouped_verbs(&command);
+    Cli::command().help_template(format!(
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// Each group with its verbs and the first sentence of each.
+fn grouped_verbs(command: &Command) -> String {
+    let width = command.get_subcommands().map(|verb| verb.get_name().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (heading, verbs) in GROUPS {
+        text.push_str(&format!("{heading}:\n"));
+        for name in *verbs {
+            let verb = command.find_subcommand(name);
+            let about = verb.and_then(Command::get_about).map(StyledStr::to_string);
+            // A template has braces for its parts.
+            let about = about.unwrap_or_default().replace(['{', '}'], "");
+            text.push_str(&format!("  {name:width$}  {}\n", first_line(&about)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Prints the completions of a shell.
+pub(super) fn print_completions(args: &CompletionsArgs) -> Result<Ended> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "procession", &mut script);
+    std::io::stdout().write_all(&script).context("print the completions")?;
+    Ok(Ended::Well)
+}
+
+/// Prints the page of procession, or writes a page for each verb into a folder.
+pub(super) fn write_man_pages(args: &ManArgs) -> Result<Ended> {
+    let Some(folder) = &args.folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut page).context("make the page")?;
+        std::io::stdout().write_all(&page).context("print the page")?;
+        return Ok(Ended::Well);
+    };
+    match write_into(folder) {
+        Ok(()) => Ok(Ended::Well),
+        Err(error) => {
+            let folder = folder.display();
+            Err(BadInput(format!("cannot write the pages into {folder}: {error}")).into())
+        }
+    }
+}
+
+fn write_into(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(Cli::command(), folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_verb_stands_in_one_group() {
+        let mut command = Cli::command();
+        command.build();
+        let there: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), there);
+        assert_eq!(listed.len(), there.len(), "one is listed twice");
+    }
+
+    #[test]
+    fn the_help_has_headings_and_every_verb() {
+        let help = command().render_help().to_string();
+        for text in ["Run batches:\n  run ", "Operate:\n  migrate ", "Options:\n", "Exit codes: 0"]
+        {
+            assert!(help.contains(text), "{text}: {help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 160), "{help}");
+    }
+
+    #[test]
+    fn every_shell_gets_completions() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "procession", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            assert!(script.contains("force-success"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn each_verb_gets_a_page() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pages = folder.path().join("man1");
+        let done = write_man_pages(&ManArgs { folder: Some(pages.clone()) }).expect("pages");
+        assert_eq!(done, Ended::Well);
+        for page in ["procession.1", "procession-run.1", "procession-batch-open.1"] {
+            assert!(pages.join(page).exists(), "{page}");
+        }
+    }
+}
