@@ -84,7 +84,7 @@ use crate::config::Config;
 use crate::domain::approval::Verdict;
 use crate::domain::lang::Lang;
 use anyhow::Result;
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches as _, Parser, Subcommand};
 use secrecy::SecretString;
 use std::path::PathBuf;
 use std::process::ExitCode;

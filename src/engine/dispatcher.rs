@@ -26,7 +26,6 @@ use crate::engine::claim_ack::Claiming;
 use crate::engine::claim_check::Asker;
 use crate::engine::clock::Clock;
 use crate::engine::heartbeat::Heart;
-use crate::engine::held_locks::HeldLocks;
 use crate::engine::hints::Hints;
 use crate::engine::late_results::Late;
 use crate::engine::metrics::Meter;
@@ -96,8 +95,6 @@ pub struct QueueDispatcher {
     pub(super) fleet: Fleet,
     /// What runs here for them.
     pub(super) hosted: Hosted,
-    /// What their data sources say of those that are dead.
-    pub(super) held_locks: HeldLocks,
     /// The range whose batches are opened here, one after the other ends.
     pub(super) backfill: Option<Backfill>,
     pub(super) meter: Arc<Meter>,
@@ -212,7 +209,6 @@ impl QueueDispatcher {
             look_soon: false,
             fleet: fleet_of(options),
             hosted: Hosted::default(),
-            held_locks: HeldLocks::default(),
             backfill: None,
             meter,
             traces: Traces::default(),

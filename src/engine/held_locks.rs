@@ -98,11 +98,11 @@ impl QueueDispatcher {
             let Some((job, snapshot)) = self.job_at(id, place) else { continue };
             let owner = self.active.get(&id).and_then(|active| active.row(place).owner.clone());
             let (key, Some(owner)) = ((job.queue_id, job.attempt), owner) else { continue };
-            if self.held_locks.asked.contains_key(&key) {
+            if self.fleet.held_locks.asked.contains_key(&key) {
                 continue;
             }
             let (state, states) = watch::channel(LockState::Asked);
-            self.held_locks.asked.insert(key, states);
+            self.fleet.held_locks.asked.insert(key, states);
             let watcher = LockWatcher {
                 owner,
                 job,

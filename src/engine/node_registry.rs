@@ -12,7 +12,7 @@ use crate::domain::node_placement::{self, Bodies, Load, Roles, Site, Want};
 use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
 use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::held_locks::AttemptKey;
+use crate::engine::held_locks::{AttemptKey, HeldLocks};
 use crate::engine::worker::{Report, What};
 use crate::engine::writes::{Changes, Runner};
 use crate::handler::{self, StopReason};
@@ -35,12 +35,24 @@ pub(super) struct Fleet {
     stirred_at: Option<Uptime>,
     /// Milliseconds that the last look at them took.
     look_ms: i64,
+    /// What data sources say of attempts of those that are dead.
+    pub(super) held_locks: HeldLocks,
 }
 
 impl Fleet {
     pub(super) fn new(roles: Roles, labels: Vec<String>, max_parallel: u32) -> Self {
         let (peers, unread) = (Vec::new(), HashSet::new());
-        Self { roles, labels, max_parallel, peers, unread, stirred_at: None, look_ms: 0 }
+        let held_locks = HeldLocks::default();
+        Self {
+            roles,
+            labels,
+            max_parallel,
+            peers,
+            unread,
+            stirred_at: None,
+            look_ms: 0,
+            held_locks,
+        }
     }
 
     /// Something went to another node or came from one: more may come soon.
@@ -169,7 +181,7 @@ impl QueueDispatcher {
         let waiting = self.waiting.iter().filter(is_ended).map(|r| (r.queue_id, r.attempt));
         let ours = |(row, attempt)| (row, attempt, self.node.id().clone());
         others.reported.extend(late.chain(waiting).map(ours));
-        others.decided_locks = self.held_locks.decided();
+        others.decided_locks = self.fleet.held_locks.decided();
         others
     }
 
@@ -301,12 +313,12 @@ impl QueueDispatcher {
                 of_the_dead.insert(key);
                 let waits =
                     active.waits_for_lock(*place) && !active.is_past_time_limit(*place, now);
-                if !(waits && self.held_locks.is_awaited(key)) {
+                if !(waits && self.fleet.held_locks.is_awaited(key)) {
                     bereft.insert(*id);
                 }
             }
         }
-        self.held_locks.keep_only(&of_the_dead);
+        self.fleet.held_locks.keep_only(&of_the_dead);
         if bereft.is_empty() {
             return Ok(());
         }
