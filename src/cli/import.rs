@@ -1,13 +1,14 @@
 //! `import`: what another system runs, as definition files with a report.
 
 use crate::app;
+use crate::cli::import_database::{self, FromDatabase};
 use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
     self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, Note, Origin, ReadItem, System,
-    Words,
+    TableSystem, Words,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -34,6 +35,12 @@ pub(super) enum ImportVerb {
     Azkaban(FromFiles),
     /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
     XxlJob(import_xxl::FromXxl),
+    /// Events of MySQL or MariaDB (CREATE EVENT), read from the server
+    MysqlEvents(FromDatabase),
+    /// Jobs of the PostgreSQL extension pg_cron, read from its database
+    PgCron(FromDatabase),
+    /// Jobs of pgAgent, read from its database
+    Pgagent(FromDatabase),
 }
 
 /// Arguments of an import from files.
@@ -101,6 +108,15 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> 
         ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
         ImportVerb::Azkaban(args) => (System::Azkaban, args),
         ImportVerb::XxlJob(args) => return import_xxl::import(global, args).await,
+        ImportVerb::MysqlEvents(args) => {
+            return import_database::import(global, TableSystem::MysqlEvents, args).await;
+        }
+        ImportVerb::PgCron(args) => {
+            return import_database::import(global, TableSystem::PgCron, args).await;
+        }
+        ImportVerb::Pgagent(args) => {
+            return import_database::import(global, TableSystem::PgAgent, args).await;
+        }
     };
     args.to.check()?;
     let mut found = FoundFiles::default();

@@ -35,6 +35,7 @@ mod health;
 mod heard;
 mod history;
 mod import;
+mod import_database;
 mod import_xxl;
 mod job;
 #[cfg(target_os = "linux")]

@@ -7,16 +7,24 @@
 
 mod azkaban;
 mod body;
+mod columns;
 mod crontab;
 mod dolphin;
 mod draft;
 mod finish;
+mod interval;
 mod keys;
+mod live_zone;
+mod mysql_events;
 mod name;
 mod note;
+mod pg_cron;
 mod pg_timetable;
+mod pgagent;
 mod report;
 mod schedule;
+mod scheduler_source;
+mod sql_statement;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -34,6 +42,7 @@ pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;
+use crate::domain::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::time::Millis;
 use chrono_tz::Tz;
 
@@ -58,6 +67,33 @@ impl System {
             Self::DolphinScheduler => "DolphinScheduler",
             Self::PgTimetable => "pg_timetable",
             Self::Azkaban => "Azkaban",
+        }
+    }
+}
+
+/// A system whose tables are read in its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableSystem {
+    /// Events of MySQL and MariaDB.
+    MysqlEvents,
+    /// Jobs of the extension pg_cron.
+    PgCron,
+    /// Jobs of pgAgent.
+    PgAgent,
+}
+
+impl TableSystem {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        self.wanted().system
+    }
+
+    /// What is asked of its database.
+    pub fn wanted(self) -> &'static WantedTables {
+        match self {
+            Self::MysqlEvents => &mysql_events::WANTED,
+            Self::PgCron => &pg_cron::WANTED,
+            Self::PgAgent => &pgagent::WANTED,
         }
     }
 }
@@ -109,6 +145,25 @@ pub fn import(
         System::PgTimetable => pg_timetable::read(given, &mut draft),
         System::Azkaban => azkaban::read(given, &mut draft),
         System::DolphinScheduler => dolphin::read(given, &mut draft),
+    }
+    draft.finish(kinds)
+}
+
+/// Makes a definition of the tables of a system.
+///
+/// # Errors
+/// What cannot be read at all, each fault with its table and row.
+pub fn import_tables(
+    system: TableSystem,
+    tables: &SchedulerTables,
+    asked: &Asked,
+    kinds: &[JobKind],
+) -> Result<Imported, ImportError> {
+    let mut draft = Draft::new(asked.clone());
+    match system {
+        TableSystem::MysqlEvents => mysql_events::read(tables, &mut draft),
+        TableSystem::PgCron => pg_cron::read(tables, &mut draft),
+        TableSystem::PgAgent => pgagent::read(tables, &mut draft),
     }
     draft.finish(kinds)
 }

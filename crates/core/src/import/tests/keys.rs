@@ -2,6 +2,7 @@
 //! told of, too.
 
 mod azkaban;
+pub(super) mod columns;
 mod crontab;
 mod dolphin;
 mod pg_timetable;

@@ -4,7 +4,9 @@ mod azkaban;
 mod counts;
 mod dolphin;
 mod keys;
+mod mysql_events;
 mod pg_timetable;
+mod postgres_schedulers;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;
