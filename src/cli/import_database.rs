@@ -26,20 +26,36 @@ pub(super) struct FromDatabase {
     pub(super) to: To,
 }
 
+/// Where an import from a database reads, and where it writes.
+pub(super) struct ImportSource<'a> {
+    pub(super) url: &'a str,
+    pub(super) password_file: Option<&'a Path>,
+    pub(super) to: &'a To,
+}
+
 pub(super) async fn import(
     global: &Global,
     system: TableSystem,
     args: &FromDatabase,
 ) -> Result<Ended> {
-    args.to.check()?;
-    let password = password(args.password_file.as_deref())?;
-    let tables = app::scheduler_tables(&args.url, password, system.wanted()).await?;
-    let asked = args.to.asked()?;
-    let made = import::import_tables(system, &tables, &asked, &app::job_kinds())?;
+    let FromDatabase { url, password_file, to } = args;
+    import_from(global, system, ImportSource { url, password_file: password_file.as_deref(), to })
+        .await
+}
+
+pub(super) async fn import_from(
+    global: &Global,
+    system: TableSystem,
+    source: ImportSource<'_>,
+) -> Result<Ended> {
+    let ImportSource { url, password_file, to } = source;
+    to.check()?;
+    let password = password(password_file)?;
+    let tables = app::scheduler_tables(url, password, system.wanted()).await?;
+    let made = import::import_tables(system, &tables, &to.asked()?, &app::job_kinds())?;
     let version = &tables.server.version;
-    let from = format!("{} ({}, {version})", system.name(), app::shown_url(&args.url));
-    let more = json!({ "version": version });
-    deliver_more(global, (&made, &from), &args.to, (&[], more))
+    let from = format!("{} ({}, {version})", system.name(), app::shown_url(url));
+    deliver_more(global, (&made, &from), to, (&[], json!({ "version": version })))
 }
 
 /// The first line of a file, or the variable.

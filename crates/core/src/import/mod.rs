@@ -80,6 +80,8 @@ pub enum TableSystem {
     PgCron,
     /// Jobs of pgAgent.
     PgAgent,
+    /// Chains of pg_timetable.
+    PgTimetable,
 }
 
 impl TableSystem {
@@ -94,6 +96,7 @@ impl TableSystem {
             Self::MysqlEvents => &mysql_events::WANTED,
             Self::PgCron => &pg_cron::WANTED,
             Self::PgAgent => &pgagent::WANTED,
+            Self::PgTimetable => &pg_timetable::tables::WANTED,
         }
     }
 }
@@ -164,6 +167,7 @@ pub fn import_tables(
         TableSystem::MysqlEvents => mysql_events::read(tables, &mut draft),
         TableSystem::PgCron => pg_cron::read(tables, &mut draft),
         TableSystem::PgAgent => pgagent::read(tables, &mut draft),
+        TableSystem::PgTimetable => pg_timetable::tables::read(tables, &mut draft),
     }
     draft.finish(kinds)
 }

@@ -4,6 +4,7 @@ use crate::domain::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
 };
 use crate::import::keys::KnownKey;
+use crate::import::pg_timetable::tables as chain_tables;
 use crate::import::tests::{KINDS, asked};
 use crate::import::{TableSystem, import_tables, mysql_events, pg_cron, pgagent};
 use std::collections::BTreeSet;
@@ -249,10 +250,7 @@ pub(in crate::import::tests) fn agent_tables() -> SchedulerTables {
                     ("jscmonths", &none12),
                 ]],
             ),
-            table(
-                "pgagent.pga_exception",
-                &[&[("jexscid", "1"), ("jexdate", "2026-12-31")]],
-            ),
+            table("pgagent.pga_exception", &[&[("jexscid", "1"), ("jexdate", "2026-12-31")]]),
             table(
                 "pgagent.pga_jobclass",
                 &[
@@ -341,4 +339,149 @@ fn columns_of_pgagent() {
         pgagent::EXCEPTION_COLUMNS,
         &[("jexid", "2"), ("jexscid", "2"), ("jexdate", "2027-12-31"), ("jextime", "02:30:00")],
     );
+}
+
+/// A chain of pg_timetable with two tasks.
+fn timetable_tables() -> SchedulerTables {
+    let mut tables = on_server(
+        "postgres://reader@db.bank.example:5432/bank",
+        vec![
+            table(
+                "timetable.chain",
+                &[
+                    &[
+                        ("chain_id", "1"),
+                        ("chain_name", "close"),
+                        ("run_at", "30 2 * * *"),
+                        ("live", "true"),
+                        ("run_at_time_zone", "Europe/Berlin"),
+                    ],
+                    &[("chain_id", "2"), ("chain_name", "idle")],
+                ],
+            ),
+            table(
+                "timetable.task",
+                &[
+                    &[
+                        ("task_id", "1"),
+                        ("chain_id", "1"),
+                        ("task_order", "10"),
+                        ("task_name", "load"),
+                        ("kind", "SQL"),
+                        ("command", "SELECT load($1)"),
+                        ("autonomous", "false"),
+                        ("ignore_error", "false"),
+                    ],
+                    &[
+                        ("task_id", "2"),
+                        ("chain_id", "1"),
+                        ("task_order", "20"),
+                        ("task_name", "say"),
+                        ("kind", "PROGRAM"),
+                        ("command", "echo"),
+                    ],
+                    &[
+                        ("task_id", "3"),
+                        ("task_order", "5"),
+                        ("kind", "SQL"),
+                        ("command", "SELECT 3"),
+                    ],
+                ],
+            ),
+            table(
+                "timetable.parameter",
+                &[&[("task_id", "1"), ("order_id", "1"), ("value", "[\"x\"]")]],
+            ),
+        ],
+        &[],
+    );
+    tables.server.zone = Some("Asia/Tokyo".to_owned());
+    tables
+}
+
+#[test]
+fn columns_of_pg_timetable() {
+    let tables = timetable_tables();
+    let assert = |table: &str, known: &[KnownKey], samples: &[Sample<'_>]| {
+        ColumnCase { system: TableSystem::PgTimetable, tables: &tables, table, known, samples }
+            .assert_each_column_is_heard();
+    };
+    let zoned: Vec<KnownKey> = chain_tables::CHAIN_COLUMNS
+        .iter()
+        .filter(|known| known.name != "run_at_time_zone")
+        .copied()
+        .collect();
+    assert(
+        "timetable.chain",
+        &zoned,
+        &[
+            ("chain_id", "7"),
+            ("chain_name", "open"),
+            ("run_at", "@every 5 minutes"),
+            ("max_instances", "1"),
+            ("timeout", "60000"),
+            ("live", "false"),
+            ("self_destruct", "true"),
+            ("exclusive_execution", "true"),
+            ("client_name", "worker1"),
+            ("on_error", "SELECT 1"),
+        ],
+    );
+    assert(
+        "timetable.task",
+        chain_tables::TASK_COLUMNS,
+        &[
+            ("task_id", "7"),
+            ("chain_id", "2"),
+            ("task_order", "30"),
+            ("task_name", "unload"),
+            ("kind", "BUILTIN"),
+            ("command", "SELECT 1"),
+            ("run_as", "batch"),
+            ("database_connection", "host=db2 dbname=gl"),
+            ("ignore_error", "true"),
+            ("autonomous", "true"),
+            ("timeout", "60000"),
+        ],
+    );
+    assert("timetable.parameter", &chain_tables::PARAMETER_COLUMNS[..1], &[("task_id", "2")]);
+    assert("timetable.parameter", &chain_tables::PARAMETER_COLUMNS[2..], &[("value", "[\"y\"]")]);
+}
+
+#[test]
+fn chains_are_read_in_order_and_in_their_own_zone() {
+    let mut tables = timetable_tables();
+    let import = |tables: &SchedulerTables| {
+        let asked = crate::import::Asked { zone: None, ..asked() };
+        import_tables(TableSystem::PgTimetable, tables, &asked, KINDS).map_err(|e| e.to_string())
+    };
+    let made = import(&tables).unwrap_or_else(|error| panic!("{error}"));
+    assert!(made.text.contains("Europe/Berlin"), "{}", made.text);
+    let edges: Vec<String> = made
+        .definition
+        .dependencies
+        .iter()
+        .map(|d| format!("{}>{}", d.depends_on, d.job_code))
+        .collect();
+    assert_eq!(edges, ["load>say"]);
+    assert!(made.text.contains("SELECT load(:p1)"), "{}", made.text);
+    let lines: Vec<String> =
+        made.item_counts().iter().map(|c| c.line(crate::domain::lang::Lang::En)).collect();
+    assert_eq!(
+        lines[0],
+        "jobs: 3 read = 2 carried over + 0 carried over with changes + 1 left out"
+    );
+    assert_eq!(
+        lines[1],
+        "schedules: 2 read = 1 carried over + 0 carried over with changes + 1 left out"
+    );
+    // A release without zones of its own goes by the server's.
+    tables.tables[0].columns.retain(|column| column != "run_at_time_zone");
+    for row in &mut tables.tables[0].rows {
+        row.0.remove("run_at_time_zone");
+    }
+    let made = import(&tables).unwrap_or_else(|error| panic!("{error}"));
+    assert!(made.text.contains("Asia/Tokyo"), "{}", made.text);
+    tables.tables.push(table("timetable.command", &[]));
+    assert!(import(&tables).is_err_and(|error| error.contains("before 4.0")));
 }
