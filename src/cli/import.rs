@@ -33,6 +33,8 @@ pub(super) enum ImportVerb {
     PgTimetable(FromTimetable),
     /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
     Azkaban(FromFiles),
+    /// Folders of Control-M, as its Automation API writes them (JSON)
+    ControlM(FromFiles),
     /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
     XxlJob(import_xxl::FromXxl),
     /// Events of MySQL or MariaDB (CREATE EVENT), read from the server
@@ -125,6 +127,9 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> 
         }
         ImportVerb::Azkaban(args) => {
             import_files(global, System::Azkaban, &args.files, &args.to, None)
+        }
+        ImportVerb::ControlM(args) => {
+            import_files(global, System::ControlM, &args.files, &args.to, None)
         }
         ImportVerb::PgTimetable(FromTimetable { url: Some(url), password_file, to, .. }) => {
             let from = ImportSource { url, password_file: password_file.as_deref(), to };

@@ -8,6 +8,7 @@
 mod azkaban;
 mod body;
 mod columns;
+mod control_m;
 mod crontab;
 mod dolphin;
 mod draft;
@@ -57,6 +58,8 @@ pub enum System {
     PgTimetable,
     /// Azkaban's flows.
     Azkaban,
+    /// Folders of Control-M's Automation API.
+    ControlM,
 }
 
 impl System {
@@ -67,6 +70,7 @@ impl System {
             Self::DolphinScheduler => "DolphinScheduler",
             Self::PgTimetable => "pg_timetable",
             Self::Azkaban => "Azkaban",
+            Self::ControlM => "Control-M",
         }
     }
 }
@@ -147,6 +151,7 @@ pub fn import(
         System::Crontab => crontab::read(given, &mut draft),
         System::PgTimetable => pg_timetable::read(given, &mut draft),
         System::Azkaban => azkaban::read(given, &mut draft),
+        System::ControlM => control_m::read(given, &mut draft),
         System::DolphinScheduler => dolphin::read(given, &mut draft),
     }
     draft.finish(kinds)

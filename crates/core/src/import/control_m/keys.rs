@@ -1,0 +1,148 @@
+//! Keys of the Automation API's JSON. Maps with a type (jobs, events, resources, actions) are read where they stand.
+
+use crate::import::keys::{Hint, KnownKey, hint, noted, read, record};
+
+const AFTER: Hint = hint(
+    "limits on when it may start have no counterpart; start_by tells of a late start",
+    "没有对应的最晚提交时间;start_by 可在启动过晚时通知",
+);
+const SITE: Hint = hint("it is about Control-M's own site", "仅与 Control-M 站点有关");
+const CONFIRM: Hint = hint(
+    "a job of type APPROVAL before it waits for a person",
+    "可在其前增加 APPROVAL 作业等待人工确认",
+);
+const NO_RERUNS: Hint = hint(
+    "retry_count with retry_delay_sec runs a failed job again",
+    "可用 retry_count 与 retry_delay_sec 重试失败的作业",
+);
+const NONE: Hint = hint("", "");
+
+/// Keys of the defaults of a file, beside those of jobs.
+pub(in crate::import) const DEFAULTS: &[KnownKey] = &[
+    read("Job"),
+    read("Job:Command"),
+    read("Job:Script"),
+    read("Job:EmbeddedScript"),
+    read("Job:Database"),
+    read("Folder"),
+    record("Server"),
+    record("ControlmServer"),
+];
+
+/// Keys of a folder and of a sub-folder.
+pub(in crate::import) const FOLDER: &[KnownKey] = &[
+    read("Type"),
+    read("Jobs"),
+    read("When"),
+    read("Description"),
+    read("OrderMethod"),
+    read("TimeZone"),
+    read("RunAs"),
+    read("Host"),
+    read("Application"),
+    read("SubApplication"),
+    read("Variables"),
+    read("Priority"),
+    record("Comment"),
+    record("ControlmServer"),
+    record("Server"),
+    record("CreatedBy"),
+    record("ActiveRetentionPolicy"),
+    record("DaysKeepActive"),
+    record("DaysKeepActiveIfNotOk"),
+    record("BusinessFields"),
+    record("Library"),
+    noted("SiteStandard", &[], SITE),
+    noted("Confirm", &["false"], CONFIRM),
+    noted(
+        "Critical",
+        &["false"],
+        hint("priority above 0 goes first here", "可用大于 0 的 priority 优先运行"),
+    ),
+    noted("Rerun", &[], NO_RERUNS),
+    noted("RerunLimit", &[], NO_RERUNS),
+    noted("AdjustEvents", &[], NONE),
+    noted("EnforceValidation", &["false"], SITE),
+    noted("FolderOrderMethod", &[], SITE),
+];
+
+/// Keys of a job, whatever it runs.
+pub(in crate::import) const JOB: &[KnownKey] = &[
+    read("Type"),
+    read("Name"),
+    read("When"),
+    read("Description"),
+    read("RunAs"),
+    read("Host"),
+    read("Application"),
+    read("SubApplication"),
+    read("Variables"),
+    read("Priority"),
+    read("TimeZone"),
+    read("RunAsDummy"),
+    read("Rerun"),
+    read("RerunIntervals"),
+    read("RerunSpecificTimes"),
+    read("RerunLimit"),
+    read("Command"),
+    read("PreCommand"),
+    read("PostCommand"),
+    read("FileName"),
+    read("FilePath"),
+    read("Arguments"),
+    read("Script"),
+    read("ConnectionProfile"),
+    read("Query"),
+    read("StoredProcedure"),
+    read("Schema"),
+    read("Parameters"),
+    record("Comment"),
+    record("CreatedBy"),
+    record("ControlmServer"),
+    record("Server"),
+    record("DocumentationFile"),
+    record("DocumentationUrl"),
+    record("Documentation"),
+    record("ActiveRetentionPolicy"),
+    record("DaysKeepActive"),
+    record("DaysKeepActiveIfNotOk"),
+    record("KeepActiveIfNotOk"),
+    record("BusinessFields"),
+    record("CreationUser"),
+    noted("Confirm", &["false"], CONFIRM),
+    noted(
+        "Critical",
+        &["false"],
+        hint("priority above 0 goes first here", "可用大于 0 的 priority 优先运行"),
+    ),
+    noted("OverridePath", &[], NONE),
+    noted(
+        "OutputHandling",
+        &[],
+        hint("output is kept in the log of the job", "输出保存在作业日志中"),
+    ),
+    noted("EndFolder", &["false"], NONE),
+    noted(
+        "RunOnAllAgentsInGroup",
+        &["false"],
+        hint("a job of its own for each node does so", "可为每个节点各建一个作业"),
+    ),
+];
+
+/// Keys of `When`.
+pub(in crate::import) const WHEN: &[KnownKey] = &[
+    read("Schedule"),
+    read("WeekDays"),
+    read("MonthDays"),
+    read("Months"),
+    read("DaysRelation"),
+    read("SpecificDates"),
+    read("FromTime"),
+    read("StartDate"),
+    read("EndDate"),
+    read("WeekDaysCalendar"),
+    read("MonthDaysCalendar"),
+    read("ConfirmationCalendars"),
+    read("RuleBasedCalendars"),
+    noted("ToTime", &[">", ""], AFTER),
+];
