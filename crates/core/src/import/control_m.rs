@@ -10,7 +10,7 @@ mod events;
 pub(super) mod keys;
 mod variables;
 
-use crate::definition::Node;
+use crate::definition::{At, Node, Value};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
 use crate::domain::misfire::MisfirePolicy;
@@ -21,7 +21,7 @@ use crate::domain::trigger_rule::{TriggerRule, When};
 use crate::import::Given;
 use crate::import::body::{failing, text};
 use crate::import::draft::{Draft, LONGEST_SEC};
-use crate::import::keys::check_keys;
+use crate::import::keys::{KnownKey, check_keys};
 use crate::import::note::{Level, Origin, Words};
 use crate::import::schedule::Firing;
 use crate::import::tally::{ItemId, ItemKind};
@@ -97,7 +97,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
             }
         }
         if let Some(defaults) = defaults {
-            check_keys(defaults, &[keys::DEFAULTS, keys::JOB], "Defaults", draft);
+            check_defaults(defaults, draft);
         }
     }
     if folders.is_empty() && draft.is_sound() {
@@ -106,6 +106,14 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         return;
     }
     make(&folders, &profiles, draft);
+}
+
+/// Keys of the defaults, and of those for a type of job.
+fn check_defaults(defaults: &Node, draft: &mut Draft) {
+    check_untyped_keys(defaults, &[keys::INHERITED, keys::DEFAULTS], "Defaults", draft);
+    for (name, node) in entries(defaults).filter(|(name, _)| name.starts_with("Job")) {
+        check_keys(node, &[keys::INHERITED, keys::DEFAULTS], &format!("Defaults {name}"), draft);
+    }
 }
 
 fn note_other(name: &str, kind: &str, node: &Node, draft: &mut Draft) {
@@ -139,20 +147,24 @@ fn folder<'a>(
     defaults: Option<&'a Node>,
     draft: &mut Draft,
 ) -> Folder<'a> {
-    check_keys_of_folder(node, name, draft);
+    check_untyped_keys(node, &[keys::INHERITED, keys::FOLDER], name, draft);
     let mut found = Folder { node, at: origin(node), name, jobs: Vec::new(), flows: Vec::new() };
     collect(node, "", &[node], defaults, &mut found, draft);
     found
 }
 
-/// Keys of a folder that are no jobs, events, flows or resources: those have maps with a type.
-fn check_keys_of_folder(node: &Node, name: &str, draft: &mut Draft) {
-    let own = entries(node).filter(|(_, value)| get(value, "Type").is_none());
-    let own: Vec<_> = own
-        .map(|(key, value)| (crate::definition::At::new(&node.at, key.to_owned()), value.clone()))
-        .collect();
-    let own = Node { at: node.at.clone(), value: crate::definition::Value::Map(own) };
-    check_keys(&own, &[keys::FOLDER], name, draft);
+/// Keys that are no jobs, events, flows, resources or actions: those have maps with a type.
+pub(super) fn check_untyped_keys(
+    node: &Node,
+    tables: &[&[KnownKey]],
+    about: &str,
+    draft: &mut Draft,
+) {
+    let own = entries(node)
+        .filter(|(name, value)| get(value, "Type").is_none() && !name.starts_with("Job:"))
+        .filter(|(name, value)| *name != "Job" || !matches!(value.value, Value::Map(_)));
+    let own = own.map(|(key, value)| (At::new(&node.at, key.to_owned()), value.clone())).collect();
+    check_keys(&Node { at: node.at.clone(), value: Value::Map(own) }, tables, about, draft);
 }
 
 fn collect<'a>(
@@ -175,7 +187,7 @@ fn collect<'a>(
         match word(value, "Type").unwrap_or_default() {
             kind if kind.starts_with("Job") => job(&name, value, scopes, defaults, found, draft),
             "SubFolder" => {
-                check_keys_of_folder(value, &name, draft);
+                check_untyped_keys(value, &[keys::INHERITED, keys::FOLDER], &name, draft);
                 let inner: Vec<&Node> =
                     std::iter::once(value).chain(scopes.iter().copied()).collect();
                 collect(value, &format!("{name}."), &inner, defaults, found, draft);
@@ -188,12 +200,18 @@ fn collect<'a>(
                     .collect();
                 found.flows.extend(all.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())));
             }
-            "" | "WaitForEvents" | "AddEvents" | "DeleteEvents" => {}
-            kind if actions::is_known(kind) || kind.starts_with("Resource:") => {}
+            "" | "WaitForEvents" => {}
+            "DeleteEvents" => draft.note_record_key(&found.at.file, "DeleteEvents"),
             kind => {
                 let kind: String = kind.chars().take(60).collect();
-                let said = (format!("{kind:?} is left out"), format!("{kind:?} 未迁移"));
-                draft.note(Level::LeftOut, (&origin(value), &name), said, ("", ""));
+                let said = (
+                    format!(
+                        "{kind:?} of a folder is left out: here events, resources and actions are those of jobs"
+                    ),
+                    format!("文件夹的 {kind:?} 未迁移:此处事件、资源和动作属于作业"),
+                );
+                let cure = ("write it at the jobs that it is about", "请写到相关作业上");
+                draft.note(Level::LeftOut, (&origin(value), &name), said, cure);
             }
         }
     }

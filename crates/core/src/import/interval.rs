@@ -1,5 +1,5 @@
 //! Schedules of other systems that fire every so many units from a start: months, days or seconds, counted by the wall
-//! clock or by the time that passes. They become crons and fixed rates that fire at the same times.
+//! clock. They become crons and fixed rates that fire at the same times.
 
 use crate::domain::local_time::ahead_sec;
 use crate::domain::local_time::shown;
@@ -24,8 +24,6 @@ pub(crate) enum Step {
     Months(i64),
     /// Seconds of the wall clock: `EVERY 1 DAY` keeps its time of day when the clocks change.
     WallSeconds(i64),
-    /// Seconds that pass.
-    Seconds(i64),
 }
 
 /// Every so many units from a start.
@@ -60,8 +58,7 @@ impl Interval {
                 differs: None,
             },
             Step::WallSeconds(sec) if sec > 0 => self.wall_schedules(sec, now),
-            Step::Seconds(sec) if sec > 0 => Schedules::exact(every(sec)),
-            Step::Months(_) | Step::WallSeconds(_) | Step::Seconds(_) => return None,
+            Step::Months(_) | Step::WallSeconds(_) => return None,
         };
         let is_ahead = shown(self.start, self.zone).planned() > now;
         for timing in &mut made.timings {
@@ -309,8 +306,6 @@ mod tests {
         let uneven = schedules(Step::WallSeconds(5 * HOUR_SEC), "2026-01-01 01:30:00", changing);
         assert_eq!(uneven.timings[0].every_sec, Some(5 * HOUR_SEC));
         assert!(uneven.differs.is_some_and(|said| said.en.contains("Europe/Berlin")));
-        let passing = schedules(Step::Seconds(7), "2027-01-01 00:00:00", changing);
-        assert_eq!((passing.timings[0].every_sec, passing.differs), (Some(7), None));
     }
 
     #[test]

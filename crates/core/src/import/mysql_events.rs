@@ -30,7 +30,7 @@ const EVENTS: &str = "information_schema.EVENTS";
 /// Longest name of a routine.
 const ROUTINE_NAME_MAX: usize = 64;
 
-/// What is asked of the server: events of the database in the URL, or of all databases where it names none.
+/// What is asked of the server: events of the database in the URL; of all databases where it names information_schema.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "MySQL events",
     dialect: DialectName::Mysql,
@@ -38,7 +38,7 @@ pub(crate) const WANTED: WantedTables = WantedTables {
         schema: "information_schema",
         table: "EVENTS",
         order: &["event_schema", "event_name"],
-        condition: "event_schema = COALESCE(DATABASE(), event_schema)",
+        condition: "DATABASE() IN (event_schema, 'information_schema')",
         presence: TablePresence::Needed,
     }],
     settings: &["event_scheduler", "sql_mode"],
@@ -84,8 +84,8 @@ struct Event<'a> {
 
 /// Reads the events of a server.
 pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
-    let fix = "name the database whose events are meant in the URL, or none for all; the user needs the EVENT privilege on \
-               it: GRANT EVENT ON database.* TO user";
+    let fix = "name the database whose events are meant in the URL, or information_schema for those of all; the user needs the \
+               EVENT privilege: GRANT EVENT ON database.* TO user";
     refuse_empty(tables, EVENTS, fix, draft);
     let server_zone = ServerZone::find(&tables.server, draft.asked.zone, draft.asked.now);
     let mut is_by_server = false;

@@ -89,11 +89,11 @@ pub(crate) fn note_no_limits(table: &str, system: &str, draft: &mut Draft) {
         (&Origin::new(table, 0), ""),
         (
             format!(
-                "{system} limits no run: time-outs are 30 days here, the longest there is; a time that was missed is not \
+                "{system}: no run is limited there; time-outs are 30 days here, the longest there is; a time that was missed is not \
                  made up for (misfire: skip), and runs may overlap (overlap: parallel), as there"
             ),
             format!(
-                "{system} 不限制运行时长:此处超时设为上限 30 天;错过的时间不补跑(misfire: skip),\
+                "{system}:原系统不限制运行时长;此处超时设为上限 30 天;错过的时间不补跑(misfire: skip),\
                  允许同时运行(overlap: parallel),与原系统一致"
             ),
         ),

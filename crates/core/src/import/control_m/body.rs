@@ -7,9 +7,9 @@ use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
 use crate::domain::source::DialectName;
 use crate::domain::sql_text::SqlText;
 use crate::import::body::{failing, quoted};
-use crate::import::control_m::{CtmJob, actions, keys, variables};
+use crate::import::control_m::{CtmJob, actions, check_untyped_keys, keys, variables};
 use crate::import::draft::Draft;
-use crate::import::keys::{KeyNote, check_keys, hint};
+use crate::import::keys::{KeyNote, hint};
 use crate::import::note::{Level, Words};
 use crate::import::scheduler_source::set_sql;
 use crate::import::sql_statement::SqlForm;
@@ -65,16 +65,16 @@ pub(super) fn make(
     }
 }
 
-/// Keys of a job that are no maps with a type.
+/// Keys of a job and of what it runs. One that has no counterpart says so as a whole.
 fn check_own_keys(job: &CtmJob<'_>, about: &str, draft: &mut Draft) {
-    let own = entries(job.node).filter(|(_, value)| get(value, "Type").is_none());
-    let own: Vec<_> = own
-        .map(|(key, value)| {
-            (crate::definition::At::new(&job.node.at, key.to_owned()), value.clone())
-        })
-        .collect();
-    let own = Node { at: job.node.at.clone(), value: crate::definition::Value::Map(own) };
-    check_keys(&own, &[keys::JOB], about, draft);
+    if let Some(of_kind) = keys::of_kind(job.kind) {
+        check_untyped_keys(job.node, &[keys::INHERITED, keys::JOB, of_kind], about, draft);
+    }
+    for (_, value) in entries(job.node) {
+        if word(value, "Type") == Some("DeleteEvents") {
+            draft.note_record_key(&job.at.file, "DeleteEvents");
+        }
+    }
 }
 
 /// `Very High`, `AA`: words have a counterpart, letters are noted.
@@ -202,12 +202,11 @@ fn body(
     }
     match job.kind {
         "Job:Command" => {
-            let parts = ["PreCommand", "Command", "PostCommand"];
-            let lines: Vec<&str> = parts.iter().filter_map(|key| word(job.node, key)).collect();
-            if word(job.node, "Command").is_none_or(|text| text.trim().is_empty()) {
+            let command = word(job.node, "Command").unwrap_or_default();
+            if command.trim().is_empty() {
                 return Err(Words::from(("it has no command", "它没有命令")));
             }
-            script(job, def, &format!("{}\n", lines.join("\n")))
+            script(job, def, &around(job, command))
         }
         "Job:Script" => {
             let path = job.word("FilePath").unwrap_or_default().trim_end_matches('/').to_owned();
@@ -219,14 +218,14 @@ fn body(
             let arguments = items(job.node, "Arguments").iter().filter_map(plain);
             let words: Vec<String> =
                 std::iter::once(file.as_str()).chain(arguments).map(in_quotes).collect();
-            script(job, def, &format!("{}\n", words.join(" ")))
+            script(job, def, &around(job, &words.join(" ")))
         }
         "Job:EmbeddedScript" => {
             let text = word(job.node, "Script").unwrap_or_default().replace("\r\n", "\n");
             if text.trim().is_empty() {
                 return Err(Words::from(("it has no script", "它没有脚本")));
             }
-            script(job, def, &format!("{}\n", text.trim_end()))
+            script(job, def, &around(job, text.trim_end()))
         }
         "Job:Database:EmbeddedQuery" => {
             let text = word(job.node, "Query").unwrap_or_default();
@@ -247,6 +246,16 @@ fn body(
             format!("其类型 {kind} 没有对应的作业类型:请改写为 SCRIPT、HTTP 或 SQL 作业"),
         )),
     }
+}
+
+/// A text between what runs before and after it. A first line that names an interpreter stays the first.
+fn around(job: &CtmJob<'_>, text: &str) -> String {
+    let (first, rest) = match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with("#!") => (Some(first), rest),
+        _ => (None, text),
+    };
+    let parts = [first, word(job.node, "PreCommand"), Some(rest), word(job.node, "PostCommand")];
+    parts.into_iter().flatten().map(|part| format!("{part}\n")).collect()
 }
 
 /// A word of a command line: as it is where it has a variable, which stays one word.
@@ -277,7 +286,10 @@ fn script(job: &CtmJob<'_>, mut def: JobDef, text: &str) -> Result<JobDef, Words
     };
     def.interpreter = Some(interpreter.to_owned());
     def.params = made.params();
-    def.script = Some(format!("{}{body}", made.head()));
+    def.script = Some(match body.split_once('\n') {
+        Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{}{rest}", made.head()),
+        _ => format!("{}{body}", made.head()),
+    });
     Ok(def)
 }
 

@@ -17,32 +17,28 @@ const NO_RERUNS: Hint = hint(
 );
 const NONE: Hint = hint("", "");
 
-/// Keys of the defaults of a file, beside those of jobs.
-pub(in crate::import) const DEFAULTS: &[KnownKey] = &[
-    read("Job"),
-    read("Job:Command"),
-    read("Job:Script"),
-    read("Job:EmbeddedScript"),
-    read("Job:Database"),
-    read("Folder"),
-    record("Server"),
-    record("ControlmServer"),
-];
-
-/// Keys of a folder and of a sub-folder.
-pub(in crate::import) const FOLDER: &[KnownKey] = &[
-    read("Type"),
-    read("Jobs"),
+/// Keys that jobs take from what stands around them.
+pub(in crate::import) const INHERITED: &[KnownKey] = &[
     read("When"),
-    read("Description"),
-    read("OrderMethod"),
-    read("TimeZone"),
     read("RunAs"),
     read("Host"),
     read("Application"),
     read("SubApplication"),
     read("Variables"),
     read("Priority"),
+    read("TimeZone"),
+];
+
+/// Keys of the defaults of a file, beside those that jobs take from it and those of each type of job.
+pub(in crate::import) const DEFAULTS: &[KnownKey] =
+    &[record("Server"), record("ControlmServer"), record("Comment")];
+
+/// Keys of a folder and of a sub-folder.
+pub(in crate::import) const FOLDER: &[KnownKey] = &[
+    read("Type"),
+    read("Jobs"),
+    read("Description"),
+    read("OrderMethod"),
     record("Comment"),
     record("ControlmServer"),
     record("Server"),
@@ -66,36 +62,16 @@ pub(in crate::import) const FOLDER: &[KnownKey] = &[
     noted("FolderOrderMethod", &[], SITE),
 ];
 
-/// Keys of a job, whatever it runs.
+/// Keys of a job, whatever it runs, beside those that it takes from what stands around it.
 pub(in crate::import) const JOB: &[KnownKey] = &[
     read("Type"),
     read("Name"),
-    read("When"),
     read("Description"),
-    read("RunAs"),
-    read("Host"),
-    read("Application"),
-    read("SubApplication"),
-    read("Variables"),
-    read("Priority"),
-    read("TimeZone"),
     read("RunAsDummy"),
     read("Rerun"),
     read("RerunIntervals"),
     read("RerunSpecificTimes"),
     read("RerunLimit"),
-    read("Command"),
-    read("PreCommand"),
-    read("PostCommand"),
-    read("FileName"),
-    read("FilePath"),
-    read("Arguments"),
-    read("Script"),
-    read("ConnectionProfile"),
-    read("Query"),
-    read("StoredProcedure"),
-    read("Schema"),
-    read("Parameters"),
     record("Comment"),
     record("CreatedBy"),
     record("ControlmServer"),
@@ -127,6 +103,51 @@ pub(in crate::import) const JOB: &[KnownKey] = &[
         &["false"],
         hint("a job of its own for each node does so", "可为每个节点各建一个作业"),
     ),
+];
+
+/// Keys of what a job of a type runs; none of a type that has no counterpart.
+pub(in crate::import) fn of_kind(kind: &str) -> Option<&'static [KnownKey]> {
+    Some(match kind {
+        "Job:Command" => COMMAND,
+        "Job:Script" => SCRIPT,
+        "Job:EmbeddedScript" => EMBEDDED_SCRIPT,
+        "Job:Database:EmbeddedQuery" => QUERY,
+        "Job:Database:StoredProcedure" => PROCEDURE,
+        "Job:Dummy" => &[],
+        _ => return None,
+    })
+}
+
+pub(in crate::import) const COMMAND: &[KnownKey] = &[
+    read("Command"),
+    read("PreCommand"),
+    read("PostCommand"),
+    record("FileName"),
+    record("FilePath"),
+];
+pub(in crate::import) const SCRIPT: &[KnownKey] = &[
+    read("FileName"),
+    read("FilePath"),
+    read("Arguments"),
+    read("PreCommand"),
+    read("PostCommand"),
+];
+pub(in crate::import) const EMBEDDED_SCRIPT: &[KnownKey] = &[
+    read("Script"),
+    read("PreCommand"),
+    read("PostCommand"),
+    record("FileName"),
+    record("FilePath"),
+    noted("Arguments", &[], hint("write them into the script", "请写入脚本")),
+];
+pub(in crate::import) const QUERY: &[KnownKey] = &[read("ConnectionProfile"), read("Query")];
+pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
+    read("ConnectionProfile"),
+    read("StoredProcedure"),
+    read("Schema"),
+    read("Parameters"),
+    noted("Package", &[], hint("write it into proc_name", "请写入 proc_name")),
+    noted("ReturnValue", &[], NONE),
 ];
 
 /// Keys of `When`.

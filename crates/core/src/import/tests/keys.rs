@@ -3,6 +3,7 @@
 
 mod azkaban;
 pub(super) mod columns;
+mod control_m;
 mod crontab;
 mod dolphin;
 mod pg_timetable;

@@ -1,6 +1,7 @@
 //! What importers make of small files: nothing is carried over wrongly in silence.
 
 mod azkaban;
+mod control_m;
 mod counts;
 mod dolphin;
 mod keys;

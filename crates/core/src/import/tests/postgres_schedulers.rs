@@ -50,7 +50,13 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
     assert_eq!(modes, wanted);
     assert_eq!(made.definition.sources.len(), 1);
     assert_eq!(made.definition.sources[0].url, "postgres://batch@db.bank.example:5432/bank");
-    for line in ["cron: 0 2 * * *", "cron: 0 0 12 L * ?", "every_sec: 30", "Asia/Shanghai"] {
+    for line in [
+        "cron: 0 2 * * *",
+        "cron: 0 0 12 L * ?",
+        "every_sec: 30",
+        "batch_no: time(%Y%m%d-%H%M%S)",
+        "Asia/Shanghai",
+    ] {
         assert!(made.text.contains(line), "{line}\n{}", made.text);
     }
     assert!(has_note(&made, "job_4", "@reboot"), "{:?}", made.notes);
