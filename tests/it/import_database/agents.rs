@@ -22,7 +22,6 @@ async fn server_with_cron() -> (Server, String) {
     );
     for sql in [
         "ALTER SYSTEM SET shared_preload_libraries = 'pg_cron'",
-        "ALTER SYSTEM SET cron.use_background_workers = on",
         "ALTER SYSTEM SET log_timezone = 'Asia/Shanghai'",
         "ALTER SYSTEM SET timezone = 'Asia/Shanghai'",
     ] {

@@ -90,7 +90,7 @@ async fn events_of_mysql_become_calls_statements_and_procedures() {
             "CREATE EVENT stated ON SCHEDULE EVERY 1 DAY DO DELETE FROM t WHERE b = ':x'",
             "CREATE EVENT compound ON SCHEDULE EVERY 1 DAY DO BEGIN DELETE FROM t; INSERT INTO t VALUES (NOW(), 'end'); END",
             "CREATE EVENT off ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM t",
-            "CREATE EVENT once ON SCHEDULE AT '2099-03-01 10:00:00' DO DELETE FROM t",
+            "CREATE EVENT once ON SCHEDULE AT '2037-03-01 10:00:00' DO DELETE FROM t",
         ];
         run(&scratch.url, &statements.map(str::to_owned)).await;
         let folder = tempfile::tempdir().expect("folder");

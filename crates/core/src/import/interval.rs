@@ -6,13 +6,15 @@ use crate::domain::local_time::shown;
 use crate::domain::schedule::TimingWords;
 use crate::domain::time::Millis;
 use crate::import::note::Words;
-use chrono::{Datelike as _, NaiveDateTime, Timelike as _};
+use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
 
 const HOUR_SEC: i64 = 3_600;
 pub(crate) const DAY_SEC: i64 = 24 * HOUR_SEC;
 const WEEK_SEC: i64 = 7 * DAY_SEC;
+/// A century of months; whatever is longer never fires.
+const MONTHS_MAX: i64 = 1_200;
 /// A month, for finding out whether a zone changes its clocks.
 const MONTH_MS: i64 = 30 * 86_400_000;
 const WEEKDAYS: [&str; 7] = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
@@ -50,10 +52,10 @@ impl Schedules {
 }
 
 impl Interval {
-    /// The schedules of it; none when its step is no positive number.
+    /// The schedules of it; none when its step is no positive number, or more than a century of months.
     pub(crate) fn schedules(&self, now: Millis) -> Option<Schedules> {
         let mut made = match self.step {
-            Step::Months(months) if months > 0 => Schedules {
+            Step::Months(months) if (1..=MONTHS_MAX).contains(&months) => Schedules {
                 timings: self.month_crons(months).into_iter().map(cron).collect(),
                 differs: None,
             },
@@ -196,6 +198,11 @@ pub(crate) fn changes_clocks(zone: Tz, now: Millis) -> bool {
 /// A time of the wall clock as a schedule has it.
 pub(crate) fn wall_text(wall: NaiveDateTime) -> String {
     wall.format("%Y-%m-%dT%H:%M:%S").to_string()
+}
+
+/// The first moment at which nothing fires any more, of a last one at which something still may.
+pub(crate) fn second_after(last: NaiveDateTime) -> Option<NaiveDateTime> {
+    last.checked_add_signed(TimeDelta::seconds(1))
 }
 
 /// Reads `2026-01-31 02:00:00`, with or without a fraction, which is cut off.

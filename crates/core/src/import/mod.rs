@@ -89,6 +89,9 @@ pub enum TableSystem {
 }
 
 impl TableSystem {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::MysqlEvents, Self::PgCron, Self::PgAgent, Self::PgTimetable];
+
     /// Its name for people.
     pub fn name(self) -> &'static str {
         self.wanted().system

@@ -14,7 +14,9 @@ use crate::domain::trigger::TriggerWords;
 use crate::import::body::{failing, in_comment};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
-use crate::import::interval::{DAY_SEC, Interval, Schedules, Step, read_wall, wall_text};
+use crate::import::interval::{
+    DAY_SEC, Interval, Schedules, Step, read_wall, second_after, wall_text,
+};
 use crate::import::keys::{KnownKey, read as read_key, record};
 use crate::import::live_zone::{ServerZone, read_zone_word};
 use crate::import::note::{Level, Origin, Words};
@@ -22,7 +24,6 @@ use crate::import::schedule::Firing;
 use crate::import::scheduler_source::{ServerDatabase, note_no_limits, set_sql};
 use crate::import::sql_statement::SqlForm;
 use crate::import::tally::ItemKind;
-use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 /// The view that every server has.
@@ -221,38 +222,20 @@ impl Event<'_> {
             user: None,
         };
         let form = SqlForm::read(text, DialectName::Mysql);
-        let job_type = match form {
-            SqlForm::Call { .. } | SqlForm::Compound => "PROC",
-            SqlForm::Statements | SqlForm::Parameter(_) | SqlForm::Empty => "SQL",
-        };
+        let is_proc = matches!(form, SqlForm::Call { .. } | SqlForm::Compound);
+        let job_type = if is_proc { "PROC" } else { "SQL" };
         let mut job = draft.job(&self.at, group, &self.name, job_type);
         job.timeout_sec = draft.timeout(&self.at, &self.about, 0);
-        let why = match form {
-            SqlForm::Parameter(name) => Words::new(
-                format!("its SQL has :{name}, which would be a parameter here"),
-                format!("其 SQL 含有 :{name},在此处会被当作参数"),
-            ),
-            SqlForm::Empty => Words::from((
-                "its body is not to be read: it is empty, or this user may not see it",
-                "无法读取其内容:为空,或该用户无权查看",
-            )),
-            SqlForm::Call { name, params } => {
-                job.source = Some(database.source(&self.at, draft));
-                (job.proc_name, job.params) = (Some(name), params);
-                return job;
-            }
-            SqlForm::Statements => {
-                job.source = Some(database.source(&self.at, draft));
-                set_sql(&mut job, text, DialectName::Mysql);
-                return job;
-            }
-            SqlForm::Compound => {
-                job.source = Some(database.source(&self.at, draft));
-                job.proc_name = Some(self.procedure(&job, text, draft));
-                return job;
-            }
-        };
-        failing(draft, &self.at, job, &why)
+        if let Some(why) = form.fault() {
+            return failing(draft, &self.at, job, &why);
+        }
+        job.source = Some(database.source(&self.at, draft));
+        match form {
+            SqlForm::Call { name, params } => (job.proc_name, job.params) = (Some(name), params),
+            SqlForm::Compound => job.proc_name = Some(self.procedure(&job, text, draft)),
+            _ => set_sql(&mut job, text, DialectName::Mysql),
+        }
+        job
     }
 
     /// Writes a body that a server takes inside a routine alone as a procedure to be created; its name.
@@ -323,7 +306,7 @@ impl Event<'_> {
     /// The first moment at which it fires no more: there ENDS is a moment at which it still may.
     fn end(&self) -> Option<String> {
         let ends = read_wall(self.row.text("ends"))?;
-        Some(wall_text(ends + TimeDelta::seconds(1)))
+        second_after(ends).map(wall_text)
     }
 
     fn schedules(&self, zone: Tz, draft: &Draft) -> Result<Schedules, String> {

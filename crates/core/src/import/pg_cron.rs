@@ -153,24 +153,15 @@ impl<'a> CronJob<'a> {
             database: self.row.text("database"),
             user: Some(self.row.text("username")),
         };
-        let why = match form {
-            SqlForm::Parameter(name) => Words::new(
-                format!("its SQL has :{name}, which would be a parameter here"),
-                format!("其 SQL 含有 :{name},在此处会被当作参数"),
-            ),
-            SqlForm::Empty => Words::from(("its command is empty", "其命令为空")),
-            SqlForm::Call { name, params } => {
-                job.source = Some(database.source(&self.at, draft));
-                (job.proc_name, job.params) = (Some(name), params);
-                return job;
-            }
-            SqlForm::Statements | SqlForm::Compound => {
-                job.source = Some(database.source(&self.at, draft));
-                set_sql(&mut job, text, DialectName::Postgres);
-                return job;
-            }
-        };
-        failing(draft, &self.at, job, &why)
+        if let Some(why) = form.fault() {
+            return failing(draft, &self.at, job, &why);
+        }
+        job.source = Some(database.source(&self.at, draft));
+        match form {
+            SqlForm::Call { name, params } => (job.proc_name, job.params) = (Some(name), params),
+            _ => set_sql(&mut job, text, DialectName::Postgres),
+        }
+        job
     }
 
     /// The server on which it runs: the one whose tables these are, or another node.

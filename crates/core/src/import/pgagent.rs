@@ -16,7 +16,7 @@ use crate::domain::trigger_rule::When;
 use crate::import::body::{failing, quoted};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
-use crate::import::interval::wall_text;
+use crate::import::interval::{second_after, wall_text};
 use crate::import::keys::{KnownKey, hint, noted, read as read_key, record};
 use crate::import::live_zone::ServerZone;
 use crate::import::note::{Level, Origin, Words};
@@ -260,7 +260,8 @@ impl AgentTimes {
         let weekdays = self
             .weekdays
             .as_ref()
-            .map(|days| days.iter().map(|place| WEEK[*place].1).collect::<Vec<_>>().join(","));
+            .map(|days| days.iter().filter_map(|place| WEEK.get(*place)))
+            .map(|days| days.map(|(_, name)| *name).collect::<Vec<_>>().join(","));
         let (day, weekday) = match (&monthdays, &weekdays) {
             (Some(days), _) => (days.as_str(), "?"),
             (None, Some(days)) => ("?", days.as_str()),
@@ -430,21 +431,16 @@ impl<'a> AgentJob<'a> {
         draft: &mut Draft,
     ) -> Result<JobDef, Words> {
         let text = row.value("jstcode").unwrap_or_default();
-        match SqlForm::read(text, DialectName::Postgres) {
-            SqlForm::Empty => return Err(Words::from(("its code is empty", "其代码为空"))),
-            SqlForm::Parameter(name) => {
-                return Err(Words::new(
-                    format!("its SQL has :{name}, which would be a parameter here"),
-                    format!("其 SQL 含有 :{name},在此处会被当作参数"),
-                ));
-            }
+        let form = SqlForm::read(text, DialectName::Postgres);
+        if let Some(why) = form.fault() {
+            return Err(why);
+        }
+        match form {
             SqlForm::Call { name, params } => {
                 (job.proc_name, job.params) = (Some(name), params);
                 job.job_type = crate::domain::id::JobType::parse("PROC").expect("a job type");
             }
-            SqlForm::Statements | SqlForm::Compound => {
-                set_sql(&mut job, text, DialectName::Postgres)
-            }
+            _ => set_sql(&mut job, text, DialectName::Postgres),
         }
         let address = row.text("jstconnstr");
         job.source = Some(if address.is_empty() {
@@ -475,7 +471,7 @@ impl<'a> AgentJob<'a> {
         timing.start = start.map(|(_, wall)| wall.format("%Y-%m-%dT%H:%M:00").to_string());
         // There the end is the last moment at which it may fire.
         timing.end =
-            wall(row.text("jscend")).map(|(_, wall)| wall_text(wall + TimeDelta::seconds(1)));
+            wall(row.text("jscend")).and_then(|(_, wall)| second_after(wall)).map(wall_text);
         timing.time_zone = Some(self.zone.name().to_owned());
         self.add_exceptions(row, &mut timing, draft);
         let description = row.text("jscdesc");
@@ -508,11 +504,13 @@ impl<'a> AgentJob<'a> {
             let time = match (date, time) {
                 (Some(date), Some(time)) => {
                     let from = date.and_time(time);
-                    BlackoutTime::Range { from, until: from + minute }
+                    let Some(until) = from.checked_add_signed(minute) else { continue };
+                    BlackoutTime::Range { from, until }
                 }
                 (Some(date), None) => {
                     let from = date.and_time(NaiveTime::MIN);
-                    BlackoutTime::Range { from, until: from + TimeDelta::days(1) }
+                    let Some(next) = date.succ_opt() else { continue };
+                    BlackoutTime::Range { from, until: next.and_time(NaiveTime::MIN) }
                 }
                 (None, Some(time)) => BlackoutTime::Weekly {
                     from: time,

@@ -2,9 +2,11 @@
 //! routine may hold.
 
 use crate::domain::job::Param;
+use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
-use crate::domain::statement::{bind_names, split, words};
+use crate::domain::statement::{bind_names, split, unfit, words};
 use crate::domain::token::{Token, token};
+use crate::import::note::Words;
 
 /// What a text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) enum SqlForm {
     Compound,
     /// It has a `:name`, which would be a parameter here.
     Parameter(String),
+    /// No statement of a job here may be this; the reason.
+    Unfit(&'static str),
     /// There is no statement in it.
     Empty,
 }
@@ -36,6 +40,9 @@ impl SqlForm {
         {
             return Self::Compound;
         }
+        if let Some(why) = statements.iter().find_map(|s| unfit(s, dialect)) {
+            return Self::Unfit(why);
+        }
         let names = statements.iter().map(|s| bind_names(&s.text, dialect, |_| "text").names);
         if let Some(name) = names.flatten().next() {
             return Self::Parameter(name);
@@ -47,6 +54,24 @@ impl SqlForm {
             return Self::Call { name, params };
         }
         Self::Statements
+    }
+}
+
+impl SqlForm {
+    /// Why a text is no body of a job; none where it is.
+    pub(crate) fn fault(&self) -> Option<Words> {
+        match self {
+            Self::Call { .. } | Self::Statements | Self::Compound => None,
+            Self::Parameter(name) => Some(Words::new(
+                format!("its SQL has :{name}, which would be a parameter here"),
+                format!("其 SQL 含有 :{name},在此处会被当作参数"),
+            )),
+            Self::Unfit(why) => Some(Words::new(*why, format!("其语句不能由作业执行:{why}"))),
+            Self::Empty => Some(Words::from((
+                "it has no statement: its text is empty, or this user may not see it",
+                "它没有语句:内容为空,或该用户无权查看",
+            ))),
+        }
     }
 }
 
@@ -76,8 +101,7 @@ fn call(text: &str, dialect: DialectName) -> Option<(String, Vec<Param>)> {
     let tokens = tokens(text, dialect);
     let open = tokens.iter().position(|(_, text)| *text == "(").unwrap_or(tokens.len());
     let name: String = tokens.get(1..open)?.iter().map(|(_, text)| *text).collect();
-    let is_name = |c: char| c.is_alphanumeric() || "_.$`\"".contains(c);
-    if name.is_empty() || !name.chars().all(is_name) {
+    if RoutineName::parse(&name).is_none_or(|name| name.types.is_some()) {
         return None;
     }
     let mut params = Vec::new();
@@ -164,13 +188,12 @@ mod tests {
                 "bank.close_day",
                 some(&["-1.50", "it's"]),
             ),
-            ("CALL `my bank`.p(TRUE)", "", some(&[])),
+            ("CALL `my bank`.p(TRUE)", "`my bank`.p", some(&["1"])),
             ("CALL p", "p", some(&[])),
             ("CALL p()", "p", some(&[])),
             ("/* nightly */ CALL p('a,b(c)')", "p", some(&["a,b(c)"])),
         ] {
-            let wanted = (!name.is_empty()).then(|| (name.to_owned(), values));
-            assert_eq!(called(text), wanted, "{text}");
+            assert_eq!(called(text), Some((name.to_owned(), values)), "{text}");
         }
         assert_eq!(called("CALL p(NULL)"), Some(("p".to_owned(), vec![None])));
     }

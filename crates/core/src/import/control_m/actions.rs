@@ -12,13 +12,6 @@ use crate::import::tree::{entries, get, origin, word};
 /// Most reruns that a job may have here.
 const RETRIES: u32 = 100;
 
-/// Whether a type is one of conditions and actions.
-pub(super) fn is_known(kind: &str) -> bool {
-    ["If", "Action:", "Notify:", "Mail", "Run", "Event:"]
-        .iter()
-        .any(|begin| kind.starts_with(begin))
-}
-
 /// When the actions of a condition are carried out; none when that cannot be said here.
 pub(super) fn status(condition: &Node) -> Option<When> {
     let kind = word(condition, "Type").unwrap_or_default();

@@ -4,6 +4,7 @@ use crate::definition::Node;
 use crate::domain::id::{GroupCode, JobType, SourceName};
 use crate::domain::job::{JobDef, Param, ParamMode};
 use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
+use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
 use crate::domain::sql_text::SqlText;
 use crate::import::body::{failing, quoted};
@@ -13,7 +14,7 @@ use crate::import::keys::{KeyNote, hint};
 use crate::import::note::{Level, Words};
 use crate::import::scheduler_source::set_sql;
 use crate::import::sql_statement::SqlForm;
-use crate::import::tree::{entries, get, is_yes, items, origin, plain, word};
+use crate::import::tree::{entries, is_yes, items, origin, plain, word};
 use std::collections::BTreeMap;
 
 /// Connection profiles that stand in the files, by name.
@@ -328,11 +329,8 @@ fn source(
 }
 
 fn sql(job: &CtmJob<'_>, def: &mut JobDef, text: &str, dialect: DialectName) -> Result<(), Words> {
-    if let SqlForm::Parameter(name) = SqlForm::read(text, dialect) {
-        return Err(Words::new(
-            format!("its SQL has :{name}, which would be a parameter here"),
-            format!("其 SQL 含有 :{name},在此处会被当作参数"),
-        ));
+    if let Some(why) = SqlForm::read(text, dialect).fault() {
+        return Err(why);
     }
     // A variable between quotes is one value, quotes and all.
     let text = text.replace("'%%", "%%");
@@ -341,9 +339,6 @@ fn sql(job: &CtmJob<'_>, def: &mut JobDef, text: &str, dialect: DialectName) -> 
     let mut text = made.text.clone();
     for name in made.params.keys() {
         text = text.replace(&format!(":{name}'"), &format!(":{name}"));
-    }
-    if text.trim().is_empty() {
-        return Err(Words::from(("it has no query", "它没有查询")));
     }
     def.job_type = JobType::parse("SQL").expect("a job type");
     set_sql(def, &text, dialect);
@@ -359,9 +354,15 @@ fn procedure(job: &CtmJob<'_>, def: &mut JobDef) -> Result<(), Words> {
     };
     let schema = word(job.node, "Schema").map(str::trim).filter(|schema| !schema.is_empty());
     def.job_type = JobType::parse("PROC").expect("a job type");
-    def.proc_name = Some(
-        schema.map_or_else(|| name.trim().to_owned(), |schema| format!("{schema}.{}", name.trim())),
-    );
+    let whole =
+        schema.map_or_else(|| name.trim().to_owned(), |schema| format!("{schema}.{}", name.trim()));
+    if RoutineName::parse(&whole).is_none() {
+        return Err(Words::new(
+            format!("{whole} is no name of a procedure"),
+            format!("{whole} 不是存储过程的名称"),
+        ));
+    }
+    def.proc_name = Some(whole);
     for (place, one) in (1..).zip(items(job.node, "Parameters")) {
         let name = word(one, "Name")
             .map_or_else(|| format!("p{place}"), |name| name.trim_start_matches('@').to_owned());

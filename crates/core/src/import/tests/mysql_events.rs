@@ -62,7 +62,7 @@ fn bodies_are_calls_statements_and_procedures_to_be_made() {
         "{file}"
     );
     assert!(has_note(&made, "bank.roll", "has to be created first"), "{:?}", made.notes);
-    assert!(has_note(&made, "hidden", "its body is not to be read"), "{:?}", made.notes);
+    assert!(has_note(&made, "hidden", "this user may not see it"), "{:?}", made.notes);
     assert_eq!(made.definition.sources[0].url, "mysql://reader@db.bank.example:3306/bank");
     assert_eq!(made.definition.sources.len(), 1);
     let report = markdown(&made, "events", Lang::En);
