@@ -104,8 +104,8 @@ async fn jobs_of_the_real_pg_cron_on_postgres() {
 }
 
 /// Arrays of a schedule: places that are set of minutes, hours, weekdays, days of the month (32 is the last) and months,
-/// counted from 1.
-const SCHEDULES: [(&str, [&[usize]; 5]); 8] = [
+/// counted from 1. Of day 29 of February pgAgent's own function fails in other years.
+const SCHEDULES: [(&str, [&[usize]; 5]); 7] = [
     ("daily", [&[31], &[3], &[], &[], &[]]),
     ("quarters", [&[1, 16, 31, 46], &[], &[], &[], &[]]),
     ("weekdays", [&[1], &[19], &[2, 3, 4, 5, 6], &[], &[]]),
@@ -113,7 +113,6 @@ const SCHEDULES: [(&str, [&[usize]; 5]); 8] = [
     ("first_and_15th", [&[11], &[3], &[], &[1, 15], &[]]),
     ("mondays_that_are_firsts", [&[1], &[1], &[2], &[1, 2, 3, 4, 5, 6, 7], &[]]),
     ("quarter_end", [&[1], &[6], &[], &[32], &[3, 6, 9, 12]]),
-    ("leap_day", [&[1], &[6], &[], &[29], &[2]]),
 ];
 
 fn array(size: usize, set: &[usize]) -> String {

@@ -84,6 +84,7 @@ async fn events_of_mysql_fire_when_the_server_says() {
 async fn events_of_mysql_become_calls_statements_and_procedures() {
     with_scratch(DialectName::Mysql, async |scratch| {
         let statements = [
+            "SET SESSION sql_mode = @@global.sql_mode",
             "CREATE TABLE t (a DATETIME, b VARCHAR(20))",
             "CREATE PROCEDURE close_day(IN n INT, IN b VARCHAR(20)) INSERT INTO t VALUES (NOW(), b)",
             "CREATE EVENT called ON SCHEDULE EVERY 1 DAY COMMENT 'Close the day' DO CALL close_day(1, 'it''s')",

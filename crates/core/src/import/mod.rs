@@ -3,7 +3,7 @@
 //! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
 //! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
 //! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
-//! report (for people); what systems share: body, sql_statement, scheduler_source, interval, live_zone; then one file per system.
+//! report (for people); what systems share: body, sql_statement, routine_parameters, scheduler_source, interval, live_zone; then one file per system.
 
 mod azkaban;
 mod body;
@@ -23,6 +23,7 @@ mod pg_cron;
 mod pg_timetable;
 mod pgagent;
 mod report;
+mod routine_parameters;
 mod schedule;
 mod scheduler_source;
 mod sql_statement;

@@ -20,6 +20,7 @@ use crate::import::interval::{
 use crate::import::keys::{KnownKey, read as read_key, record};
 use crate::import::live_zone::{ServerZone, read_zone_word};
 use crate::import::note::{Level, Origin, Words};
+use crate::import::routine_parameters::{Home, OF_MYSQL, name_parameters};
 use crate::import::schedule::Firing;
 use crate::import::scheduler_source::{ServerDatabase, note_no_limits, set_sql};
 use crate::import::sql_statement::SqlForm;
@@ -35,13 +36,16 @@ const ROUTINE_NAME_MAX: usize = 64;
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "MySQL events",
     dialect: DialectName::Mysql,
-    tables: &[WantedTable {
-        schema: "information_schema",
-        table: "EVENTS",
-        order: &["event_schema", "event_name"],
-        condition: "DATABASE() IN (event_schema, 'information_schema')",
-        presence: TablePresence::Needed,
-    }],
+    tables: &[
+        WantedTable {
+            schema: "information_schema",
+            table: "EVENTS",
+            order: &["event_schema", "event_name"],
+            condition: "DATABASE() IN (event_schema, 'information_schema')",
+            presence: TablePresence::Needed,
+        },
+        OF_MYSQL,
+    ],
     settings: &["event_scheduler", "sql_mode"],
 };
 
@@ -222,6 +226,8 @@ impl Event<'_> {
             user: None,
         };
         let form = SqlForm::read(text, DialectName::Mysql);
+        let home = Home { dialect: DialectName::Mysql, schema: Some(schema) };
+        let form = name_parameters(form, tables, home);
         let is_proc = matches!(form, SqlForm::Call { .. } | SqlForm::Compound);
         let job_type = if is_proc { "PROC" } else { "SQL" };
         let mut job = draft.job(&self.at, group, &self.name, job_type);

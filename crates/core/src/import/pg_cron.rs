@@ -18,6 +18,9 @@ use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KnownKey, read as read_key};
 use crate::import::live_zone::read_zone_word;
 use crate::import::note::{Level, Origin, Words};
+use crate::import::routine_parameters::{
+    Home, OF_POSTGRES, is_of_database, name_parameters, without_names,
+};
 use crate::import::schedule::Firing;
 use crate::import::scheduler_source::{ServerDatabase, set_sql};
 use crate::import::sql_statement::SqlForm;
@@ -29,17 +32,23 @@ const JOBS: &str = "cron.job";
 /// Firings that may come while a batch runs, as checks of schedules allow them.
 const QUEUE_MAX: i64 = 60;
 
+/// Procedures are found by the search path of the session.
+const HOME: Home<'_> = Home { dialect: DialectName::Postgres, schema: None };
+
 /// What is asked of the database in which the extension is.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pg_cron",
     dialect: DialectName::Postgres,
-    tables: &[WantedTable {
-        schema: "cron",
-        table: "job",
-        order: &["jobid"],
-        condition: "",
-        presence: TablePresence::Needed,
-    }],
+    tables: &[
+        WantedTable {
+            schema: "cron",
+            table: "job",
+            order: &["jobid"],
+            condition: "",
+            presence: TablePresence::Needed,
+        },
+        OF_POSTGRES,
+    ],
     settings: &["cron.timezone", "is_superuser"],
 };
 
@@ -133,20 +142,25 @@ impl<'a> CronJob<'a> {
         let group = draft.group(&self.title);
         draft.begin_item(ItemKind::Job, &self.at, &self.title);
         check_columns(self.row, COLUMNS, RowPlace { at: &self.at, about: &self.title }, draft);
-        let job = self.job(&group, &tables.server, draft);
+        let job = self.job(&group, tables, draft);
         draft.push(job);
         draft.begin_item(ItemKind::Schedule, &self.at, &self.title);
         self.schedule(&group, zone, draft);
         draft.end_item();
     }
 
-    fn job(&self, group: &GroupCode, server: &SchedulerServer, draft: &mut Draft) -> JobDef {
+    fn job(&self, group: &GroupCode, tables: &SchedulerTables, draft: &mut Draft) -> JobDef {
         let text = self.row.value("command").unwrap_or_default();
         let form = SqlForm::read(text, DialectName::Postgres);
+        let form = if is_of_database(&tables.server, self.row.text("database")) {
+            name_parameters(form, tables, HOME)
+        } else {
+            without_names(form)
+        };
         let job_type = if matches!(form, SqlForm::Call { .. }) { "PROC" } else { "SQL" };
         let mut job = draft.job(&self.at, group, &self.title, job_type);
         job.timeout_sec = draft.timeout(&self.at, &self.title, 0);
-        let server = self.node(server);
+        let server = self.node(&tables.server);
         let database = ServerDatabase {
             server: &server,
             dialect: DialectName::Postgres,
@@ -165,7 +179,7 @@ impl<'a> CronJob<'a> {
     }
 
     /// The server on which it runs: the one whose tables these are, or another node.
-    fn node(&self, server: &'a SchedulerServer) -> Cow<'a, SchedulerServer> {
+    fn node<'s>(&self, server: &'s SchedulerServer) -> Cow<'s, SchedulerServer> {
         let (host, port) = (self.row.text("nodename"), self.row.number("nodeport"));
         let is_here =
             matches!(host, "" | "localhost" | "127.0.0.1" | "::1") || host.starts_with('/');

@@ -21,6 +21,9 @@ use crate::import::keys::{KnownKey, hint, noted, read as read_key, record};
 use crate::import::live_zone::ServerZone;
 use crate::import::note::{Level, Origin, Words};
 use crate::import::pg_timetable::task::connect_string_source;
+use crate::import::routine_parameters::{
+    Home, OF_POSTGRES, is_of_database, name_parameters, without_names,
+};
 use crate::import::schedule::Firing;
 use crate::import::scheduler_source::{ServerDatabase, set_sql};
 use crate::import::sql_statement::SqlForm;
@@ -38,6 +41,9 @@ const fn wanted(table: &'static str, order: &'static [&'static str]) -> WantedTa
     WantedTable { schema: "pgagent", table, order, condition: "", presence: TablePresence::Needed }
 }
 
+/// Procedures are found by the search path of the session.
+const HOME: Home<'_> = Home { dialect: DialectName::Postgres, schema: None };
+
 /// What is asked of the database in which pgAgent is, which is often `postgres`.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pgAgent",
@@ -49,6 +55,7 @@ pub(crate) const WANTED: WantedTables = WantedTables {
         wanted("pga_schedule", &["jscjobid", "jscid"]),
         wanted("pga_exception", &["jexscid", "jexid"]),
         wanted("pga_jobclass", &["jclid"]),
+        OF_POSTGRES,
     ],
     settings: &[],
 };
@@ -432,6 +439,11 @@ impl<'a> AgentJob<'a> {
     ) -> Result<JobDef, Words> {
         let text = row.value("jstcode").unwrap_or_default();
         let form = SqlForm::read(text, DialectName::Postgres);
+        let form = if is_of_database(&self.tables.server, row.text("jstdbname")) {
+            name_parameters(form, self.tables, HOME)
+        } else {
+            without_names(form)
+        };
         if let Some(why) = form.fault() {
             return Err(why);
         }

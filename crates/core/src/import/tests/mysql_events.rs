@@ -21,13 +21,22 @@ const DAILY: Pairs<'_> = &[
     ("time_zone", "Asia/Shanghai"),
 ];
 
+/// The procedure that is called, as the server tells of it.
+const PARAMETERS: &[Pairs<'_>] = &[
+    &[("specific_schema", "bank"), ("specific_name", "close_day"), ("parameter_name", "n")],
+    &[("specific_schema", "bank"), ("specific_name", "close_day"), ("parameter_name", "word")],
+];
+
 fn tables(events: &[Pairs<'_>]) -> SchedulerTables {
     let rows: Vec<Vec<(&str, &str)>> =
         events.iter().map(|event| DAILY.iter().chain(*event).copied().collect()).collect();
     let rows: Vec<Pairs<'_>> = rows.iter().map(Vec::as_slice).collect();
     on_server(
         "mysql://reader@db.bank.example:3306/bank",
-        vec![table("information_schema.EVENTS", &rows)],
+        vec![
+            table("information_schema.EVENTS", &rows),
+            table("information_schema.PARAMETERS", PARAMETERS),
+        ],
         &[("event_scheduler", "ON"), ("sql_mode", "")],
     )
 }
@@ -47,8 +56,9 @@ fn bodies_are_calls_statements_and_procedures_to_be_made() {
     ]);
     let close = job(&made, "close");
     assert_eq!((close.job_type.as_str(), close.proc_name.as_deref()), ("PROC", Some("close_day")));
-    let values: Vec<_> = close.params.iter().map(|p| p.value.as_deref()).collect();
-    assert_eq!(values, [Some("1"), Some("x")]);
+    let values: Vec<_> =
+        close.params.iter().map(|p| (p.name.as_str(), p.value.as_deref())).collect();
+    assert_eq!(values, [("n", Some("1")), ("word", Some("x"))]);
     assert_eq!(
         job(&made, "tidy").sql,
         Some(SqlText::Same("DELETE FROM t WHERE a < NOW()\n".to_owned()))

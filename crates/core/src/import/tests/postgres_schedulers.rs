@@ -4,7 +4,7 @@ use super::keys::columns::{agent_tables, on_server, table};
 use super::{KINDS, asked, has_note, job, script};
 use crate::domain::lang::Lang;
 use crate::domain::scheduler_tables::SchedulerTables;
-use crate::domain::sql_text::TransactionMode;
+use crate::domain::sql_text::{SqlText, TransactionMode};
 use crate::domain::trigger_rule::When;
 use crate::import::{Asked, Imported, TableSystem, import_tables, markdown};
 
@@ -37,8 +37,18 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
     ];
     let rows: Vec<&[(&str, &str)]> = rows.iter().map(Vec::as_slice).collect();
     let tables = on_server(
-        "postgres://reader@db.bank.example:5432/postgres",
-        vec![table("cron.job", &rows)],
+        "postgres://reader@db.bank.example:5432/bank",
+        vec![
+            table("cron.job", &rows),
+            table(
+                "information_schema.parameters",
+                &[&[
+                    ("specific_schema", "public"),
+                    ("specific_name", "close_day_77"),
+                    ("parameter_name", "n"),
+                ]],
+            ),
+        ],
         &[("cron.timezone", "Asia/Shanghai"), ("is_superuser", "off")],
     );
     let made = import(TableSystem::PgCron, &tables);
@@ -79,7 +89,8 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
 fn steps_of_pgagent_follow_one_another() {
     let mut tables = agent_tables();
     let made = import(TableSystem::PgAgent, &tables);
-    assert_eq!(job(&made, "close_a").proc_name.as_deref(), Some("close_day"));
+    // Which parameters a procedure of another database has is not known, so its call stays a statement.
+    assert_eq!(job(&made, "close_a").sql, Some(SqlText::Same("CALL close_day(1)\n".to_owned())));
     assert_eq!(script(&made, "close_b"), "#!/bin/bash\necho done\n");
     assert_eq!(job(&made, "close_b").interpreter.as_deref(), Some("bash"));
     assert_eq!(job(&made, "close_a").tags, ["class:Routine_Maintenance"]);
