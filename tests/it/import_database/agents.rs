@@ -38,6 +38,21 @@ async fn run(url: &str, statements: &[&str]) {
     }
 }
 
+/// When pg_cron started a job for the first time, in UTC.
+async fn first_start(url: &str) -> String {
+    let started = "SELECT to_char(date_trunc('second', start_time AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI:SS') \
+                   FROM cron.job_run_details ORDER BY runid LIMIT 1";
+    let mut first = Vec::new();
+    for _ in 0..900 {
+        first = query(url, started).await;
+        if !first.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    first.first().and_then(|row| row[0].clone()).expect("pg_cron starts a job within a minute")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_the_real_pg_cron_on_postgres() {
     let (_server, url) = server_with_cron().await;
@@ -81,18 +96,7 @@ async fn jobs_of_the_real_pg_cron_on_postgres() {
     assert_eq!(code, 0, "{out}\n{err}");
     assert_eq!(query(&url, "SELECT count(*) FROM fired").await[0][0].as_deref(), Some("1"));
     // What pg_cron itself starts is a time of the schedule: the begin of a minute.
-    let started = "SELECT to_char(date_trunc('second', start_time AT TIME ZONE 'UTC'), 'YYYY-MM-DD HH24:MI:SS') \
-                   FROM cron.job_run_details ORDER BY runid LIMIT 1";
-    let mut first = Vec::new();
-    for _ in 0..900 {
-        first = query(&url, started).await;
-        if !first.is_empty() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let first =
-        first.first().and_then(|row| row[0].clone()).expect("pg_cron starts a job within a minute");
+    let first = first_start(&url).await;
     let at = chrono::NaiveDateTime::parse_from_str(&first, "%Y-%m-%d %H:%M:%S").expect("a time");
     let minute = at.and_utc().timestamp_millis() / 60_000 * 60_000;
     let next = next_times(&definition(path), "every_minute", Millis(minute - 1), 1);
@@ -120,19 +124,8 @@ fn array(size: usize, set: &[usize]) -> String {
     format!("'{{{}}}'", (1..=size).map(bit).collect::<Vec<_>>().join(","))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn schedules_of_the_real_pgagent_on_postgres() {
-    let (_server, url) = server_with_cron().await;
-    run(
-        &url,
-        &[
-            "CREATE EXTENSION pgagent",
-            "ALTER DATABASE postgres SET timezone = 'Asia/Shanghai'",
-            "CREATE TABLE done (step TEXT)",
-            "CREATE PROCEDURE load_day(n INT) LANGUAGE SQL AS $$ INSERT INTO done VALUES ('load') $$",
-        ],
-    )
-    .await;
+/// A job with two steps for each of the schedules, and two exceptions.
+async fn add_jobs_of_agent(url: &str) {
     for (at, (name, [minutes, hours, weekdays, monthdays, months])) in SCHEDULES.iter().enumerate()
     {
         let id = at + 1;
@@ -145,7 +138,7 @@ async fn schedules_of_the_real_pgagent_on_postgres() {
         ];
         let arrays = arrays.join(", ");
         run(
-            &url,
+            url,
             &[
                 &format!("INSERT INTO pgagent.pga_job (jobid, jobjclid, jobname) VALUES ({id}, 1, '{name}')"),
                 &format!(
@@ -165,7 +158,7 @@ async fn schedules_of_the_real_pgagent_on_postgres() {
         .await;
     }
     run(
-        &url,
+        url,
         &[
             "INSERT INTO pgagent.pga_exception (jexscid, jexdate, jextime) SELECT jscid, current_date + 1, NULL FROM \
              pgagent.pga_schedule WHERE jscjobid = 1",
@@ -174,6 +167,22 @@ async fn schedules_of_the_real_pgagent_on_postgres() {
         ],
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_of_the_real_pgagent_on_postgres() {
+    let (_server, url) = server_with_cron().await;
+    run(
+        &url,
+        &[
+            "CREATE EXTENSION pgagent",
+            "ALTER DATABASE postgres SET timezone = 'Asia/Shanghai'",
+            "CREATE TABLE done (step TEXT)",
+            "CREATE PROCEDURE load_day(n INT) LANGUAGE SQL AS $$ INSERT INTO done VALUES ('load') $$",
+        ],
+    )
+    .await;
+    add_jobs_of_agent(&url).await;
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path();
     let document = imported(path, &["pgagent", "--url", &url]);

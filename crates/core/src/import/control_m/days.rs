@@ -273,37 +273,39 @@ fn day_set(when: &Node) -> DaySet {
     if get(when, "SpecificDates").is_some() {
         return DaySet::Unknown(not_sayable("SpecificDates"));
     }
-    let words = |key: &str| -> Option<Vec<String>> {
-        let found = get(when, key)?;
-        let all = if let Some(one) = plain(found) {
-            vec![one.to_owned()]
-        } else {
-            list(found).iter().filter_map(plain).map(str::to_owned).collect()
-        };
-        Some(all.into_iter().map(|word| word.trim().to_ascii_uppercase()).collect())
+    named_days(when)
+}
+
+/// The words of a list, in capitals; none where the key is not there.
+fn day_words(when: &Node, key: &str) -> Option<Vec<String>> {
+    let found = get(when, key)?;
+    let all = match plain(found) {
+        Some(one) => vec![one],
+        None => list(found).iter().filter_map(plain).collect(),
     };
+    Some(all.into_iter().map(|word| word.trim().to_ascii_uppercase()).collect())
+}
+
+/// WeekDays, MonthDays and Months by their names.
+fn named_days(when: &Node) -> DaySet {
     let has = |words: &Option<Vec<String>>, word: &str| words.iter().flatten().any(|w| w == word);
-    let (weekdays, monthdays) = (words("WeekDays"), words("MonthDays"));
-    let months = words("Months").filter(|months| !months.iter().any(|month| month == "ALL"));
-    let Some(months) = months
-        .unwrap_or_default()
-        .iter()
-        .map(|name| MONTHS.iter().position(|month| month == name))
-        .collect::<Option<Vec<_>>>()
-    else {
+    let (weekdays, monthdays) = (day_words(when, "WeekDays"), day_words(when, "MonthDays"));
+    let months = day_words(when, "Months").filter(|months| !months.iter().any(|m| m == "ALL"));
+    let months = months.unwrap_or_default();
+    let place = |name: &String| MONTHS.iter().position(|month| month == name);
+    let Some(months) = months.iter().map(place).collect::<Option<Vec<usize>>>() else {
         return DaySet::Unknown(not_sayable("Months"));
     };
-    let is_absent = |words: &Option<Vec<String>>| has(words, "NONE") || words.is_none();
-    let both =
-        if word(when, "DaysRelation") == Some("AND") { Both::Together } else { Both::Either };
-    let is_every = has(&weekdays, "ALL") || has(&monthdays, "ALL");
     if has(&weekdays, "NONE") && has(&monthdays, "NONE") {
         return DaySet::Never;
     }
-    let is_open = is_absent(&weekdays) && is_absent(&monthdays);
-    if is_open || (is_every && both == Both::Either) {
+    let both =
+        if word(when, "DaysRelation") == Some("AND") { Both::Together } else { Both::Either };
+    let is_every = has(&weekdays, "ALL") || has(&monthdays, "ALL");
+    if is_every && both == Both::Either {
         return DaySet::Named { weekdays: None, monthdays: None, months, both };
     }
+    // One that is ALL, NONE or not there leaves the days to the other.
     let named = |words: Option<Vec<String>>| {
         words.filter(|words| !words.iter().any(|w| w == "NONE" || w == "ALL"))
     };
@@ -311,17 +313,13 @@ fn day_set(when: &Node) -> DaySet {
     if weekdays.iter().flatten().any(|day| !WEEK.iter().any(|(_, name)| name == day)) {
         return DaySet::Unknown(not_sayable("WeekDays with counted days"));
     }
-    let days: Option<Option<Vec<u32>>> = named(monthdays)
-        .map(|days| {
-            days.iter()
-                .map(|day| day.parse().ok().filter(|day| (1..=31).contains(day)))
-                .collect::<Option<Vec<u32>>>()
-        })
-        .map_or(Some(None), |days| days.map(Some));
-    let Some(monthdays) = days else {
-        return DaySet::Unknown(not_sayable("MonthDays with counted days"));
-    };
-    DaySet::Named { weekdays, monthdays, months, both }
+    let day = |word: &String| word.parse().ok().filter(|day| (1..=31).contains(day));
+    let days = named(monthdays).map(|days| days.iter().map(day).collect::<Option<Vec<u32>>>());
+    match days {
+        Some(None) => DaySet::Unknown(not_sayable("MonthDays with counted days")),
+        Some(Some(days)) => DaySet::Named { weekdays, monthdays: Some(days), months, both },
+        None => DaySet::Named { weekdays, monthdays: None, months, both },
+    }
 }
 
 fn by_calendar(key: &str) -> Words {

@@ -13,8 +13,8 @@ fn import(system: TableSystem, tables: &SchedulerTables) -> Imported {
     made.unwrap_or_else(|error| panic!("{error}"))
 }
 
-#[test]
-fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
+/// Jobs of each kind.
+fn cron_tables() -> SchedulerTables {
     let row = |id: &'static str, schedule: &'static str, command: &'static str| {
         vec![
             ("jobid", id),
@@ -36,7 +36,7 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
         row("6", "0 4 * * *", "DO $$ BEGIN PERFORM tidy(); COMMIT; END $$"),
     ];
     let rows: Vec<&[(&str, &str)]> = rows.iter().map(Vec::as_slice).collect();
-    let tables = on_server(
+    on_server(
         "postgres://reader@db.bank.example:5432/bank",
         vec![
             table("cron.job", &rows),
@@ -50,7 +50,12 @@ fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
             ),
         ],
         &[("cron.timezone", "Asia/Shanghai"), ("is_superuser", "off")],
-    );
+    )
+}
+
+#[test]
+fn jobs_of_pg_cron_run_where_and_as_whom_they_ran() {
+    let tables = cron_tables();
     let made = import(TableSystem::PgCron, &tables);
     assert_eq!(job(&made, "job_1").proc_name.as_deref(), Some("close_day"));
     let mode = |code: &str| job(&made, code).transaction;

@@ -74,9 +74,9 @@ pub(in crate::import::tests) fn on_server(
     SchedulerTables { tables, server }
 }
 
-#[test]
-fn columns_of_an_event() {
-    let tables = on_server(
+/// A daily event.
+fn event_tables() -> SchedulerTables {
+    on_server(
         "mysql://reader@db.bank.example:3306/bank",
         vec![table(
             "information_schema.EVENTS",
@@ -97,7 +97,12 @@ fn columns_of_an_event() {
             ]],
         )],
         &[("sql_mode", "STRICT_TRANS_TABLES"), ("event_scheduler", "ON")],
-    );
+    )
+}
+
+#[test]
+fn columns_of_an_event() {
+    let tables = event_tables();
     let case = ColumnCase {
         system: TableSystem::MysqlEvents,
         tables: &tables,
@@ -274,10 +279,8 @@ fn assert_columns_of_agent(
 }
 
 #[test]
-fn columns_of_pgagent() {
+fn columns_of_jobs_and_steps_of_pgagent() {
     let tables = agent_tables();
-    let (three, all_week) = (bits(24, &[3]), bits(7, &[1]));
-    let (first, january, zero) = (bits(32, &[0]), bits(12, &[0]), bits(60, &[0]));
     assert_columns_of_agent(
         &tables,
         "pgagent.pga_job",
@@ -314,6 +317,13 @@ fn columns_of_pgagent() {
             ("jscnextrun", "2020-01-01"),
         ],
     );
+}
+
+#[test]
+fn columns_of_schedules_of_pgagent() {
+    let tables = agent_tables();
+    let (three, all_week) = (bits(24, &[3]), bits(7, &[1]));
+    let (first, january, zero) = (bits(32, &[0]), bits(12, &[0]), bits(60, &[0]));
     assert_columns_of_agent(
         &tables,
         "pgagent.pga_schedule",

@@ -151,7 +151,7 @@ fn keys_of_what_a_job_runs() {
 }
 
 #[test]
-fn keys_of_a_folder_and_of_when() {
+fn keys_of_a_folder() {
     let folder = |map: &str| format!(r#"{{"F": {map}}}"#);
     let job = r#"{"Type": "Job:Command", "Command": "run %%x"}"#;
     let text = |name| (name, r#""x""#);
@@ -191,6 +191,10 @@ fn keys_of_a_folder_and_of_when() {
         aliases: &[],
     }
     .assert_each_key_is_heard();
+}
+
+#[test]
+fn keys_of_when() {
     let when =
         |map: &str| in_job(&format!(r#"{{"Type": "Job:Command", "Command": "a", "When": {map}}}"#));
     KeyCase {
