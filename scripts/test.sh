@@ -106,6 +106,8 @@ provide_tools() {
     # The console is used in a real browser.
     scripts/test-browser.sh
     scripts/test-servers.sh start "$state" >"$logs/exports"
+    # Jobs of pg_cron and pgAgent are imported from the real ones.
+    scripts/test-schedulers.sh
     # Executors of XXL-JOB that others wrote; where a registry does not answer, it says what it skips.
     scripts/test-xxl.sh
 }

@@ -14,6 +14,7 @@ mod migration;
 pub mod outbox;
 mod outlook;
 pub mod preflight;
+mod scheduler_tables;
 mod schedules;
 pub mod secrets;
 pub mod sources;
@@ -28,6 +29,7 @@ pub use crate::app::calendars::{
 pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
+pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
 pub use crate::app::versions::{
     Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource, UnknownUses,
@@ -300,6 +302,8 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<definition::ExportError>()
             || e.is::<crate::import::ImportError>()
             || e.is::<NotFromXxl>()
+            || e.is::<NoSchedulerDatabase>()
+            || e.is::<store::scheduler_tables::NoSchedulerTables>()
             || e.is::<store::xxl_admin::NoTables>()
             || e.is::<crate::domain::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))

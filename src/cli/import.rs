@@ -1,13 +1,14 @@
 //! `import`: what another system runs, as definition files with a report.
 
 use crate::app;
+use crate::cli::import_database::{self, FromDatabase, ImportSource};
 use crate::cli::import_xxl;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
     self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, Note, Origin, ReadItem, System,
-    Words,
+    TableSystem, Words,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -28,12 +29,20 @@ pub(super) enum ImportVerb {
     Crontab(FromCrontabs),
     /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x)
     Dolphinscheduler(FromFiles),
-    /// Chains that pg_timetable reads (YAML)
-    PgTimetable(FromFiles),
+    /// Chains of pg_timetable: its YAML, or its own tables with --url
+    PgTimetable(FromTimetable),
     /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
     Azkaban(FromFiles),
+    /// Folders of Control-M, as its Automation API writes them (JSON)
+    ControlM(FromFiles),
     /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
     XxlJob(import_xxl::FromXxl),
+    /// Events of MySQL or MariaDB (CREATE EVENT), read from the server
+    MysqlEvents(FromDatabase),
+    /// Jobs of the PostgreSQL extension pg_cron, read from its database
+    PgCron(FromDatabase),
+    /// Jobs of pgAgent, read from its database
+    Pgagent(FromDatabase),
 }
 
 /// Arguments of an import from files.
@@ -57,6 +66,22 @@ pub(super) struct FromCrontabs {
     user: bool,
     #[command(flatten)]
     from: FromFiles,
+}
+
+/// Arguments of an import of chains of pg_timetable.
+#[derive(Args)]
+pub(super) struct FromTimetable {
+    /// YAML files, or folders whose files are read
+    #[arg(required_unless_present = "url", conflicts_with = "url")]
+    files: Vec<PathBuf>,
+    /// In place of files, its database: postgres://user@host:5432/database; SELECT is enough
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// File with the password [default: PROCESSION_IMPORT_PASSWORD, else none]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    password_file: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
 }
 
 impl FromCrontabs {
@@ -91,28 +116,53 @@ fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
 }
 
 pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
-    let mut crontab_users = None;
-    let (system, args) = match verb {
+    let from_database = |system, args| import_database::import(global, system, args);
+    match verb {
         ImportVerb::Crontab(args) => {
-            crontab_users = args.users();
-            (System::Crontab, &args.from)
+            let users = args.users();
+            import_files(global, System::Crontab, &args.from.files, &args.from.to, users)
         }
-        ImportVerb::Dolphinscheduler(args) => (System::DolphinScheduler, args),
-        ImportVerb::PgTimetable(args) => (System::PgTimetable, args),
-        ImportVerb::Azkaban(args) => (System::Azkaban, args),
-        ImportVerb::XxlJob(args) => return import_xxl::import(global, args).await,
-    };
-    args.to.check()?;
+        ImportVerb::Dolphinscheduler(args) => {
+            import_files(global, System::DolphinScheduler, &args.files, &args.to, None)
+        }
+        ImportVerb::Azkaban(args) => {
+            import_files(global, System::Azkaban, &args.files, &args.to, None)
+        }
+        ImportVerb::ControlM(args) => {
+            import_files(global, System::ControlM, &args.files, &args.to, None)
+        }
+        ImportVerb::PgTimetable(FromTimetable { url: Some(url), password_file, to, .. }) => {
+            let from = ImportSource { url, password_file: password_file.as_deref(), to };
+            import_database::import_from(global, TableSystem::PgTimetable, from).await
+        }
+        ImportVerb::PgTimetable(args) => {
+            import_files(global, System::PgTimetable, &args.files, &args.to, None)
+        }
+        ImportVerb::XxlJob(args) => import_xxl::import(global, args).await,
+        ImportVerb::MysqlEvents(args) => from_database(TableSystem::MysqlEvents, args).await,
+        ImportVerb::PgCron(args) => from_database(TableSystem::PgCron, args).await,
+        ImportVerb::Pgagent(args) => from_database(TableSystem::PgAgent, args).await,
+    }
+}
+
+fn import_files(
+    global: &Global,
+    system: System,
+    files: &[PathBuf],
+    to: &To,
+    crontab_users: Option<CrontabUsers>,
+) -> Result<Ended> {
+    to.check()?;
     let mut found = FoundFiles::default();
-    for file in &args.files {
+    for file in files {
         read(file, &mut found)?;
     }
-    let asked = Asked { crontab_users, ..args.to.asked()? };
+    let asked = Asked { crontab_users, ..to.asked()? };
     let mut made = import::import(system, &found.given, &asked, &app::job_kinds())?;
     made.notes.extend(hidden_note(&found.hidden));
     made.notes.sort();
-    let files: Vec<String> = args.files.iter().map(|f| f.display().to_string()).collect();
-    deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), &args.to)
+    let files: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), to)
 }
 
 impl To {

@@ -36,6 +36,7 @@ mod heard;
 mod help;
 mod history;
 mod import;
+mod import_database;
 mod import_xxl;
 mod job;
 #[cfg(target_os = "linux")]

@@ -47,6 +47,7 @@ mod packed;
 pub mod queue;
 pub mod retention;
 pub mod run_mode;
+pub mod scheduler_tables;
 pub mod sealed_text;
 pub mod search;
 pub mod secret;

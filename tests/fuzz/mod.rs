@@ -115,6 +115,8 @@ short_runs!(
     import_pg_timetable,
     import_azkaban,
     import_dolphinscheduler,
+    import_control_m,
+    import_tables,
     import_xxl_job,
 );
 

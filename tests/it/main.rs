@@ -16,6 +16,7 @@ mod group_access;
 mod handler;
 mod hints;
 mod identity;
+mod import_database;
 mod indexes;
 mod layers;
 mod ledger_history;

@@ -39,7 +39,7 @@ mod proxy;
 mod proxy_tests;
 mod records;
 mod scene;
-mod servers;
+pub(crate) mod servers;
 mod spoils;
 mod targets;
 mod ticks;

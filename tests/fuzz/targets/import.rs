@@ -6,11 +6,15 @@ use super::{text_of, xxl_tables};
 use procession::app::job_kinds;
 use procession::definition::{diff, load};
 use procession::domain::lang::Lang;
+use procession::domain::scheduler_tables::{
+    SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
+};
 use procession::domain::time::Millis;
 use procession::import::{
-    Asked, Beyond, Children, Given, ImportError, Imported, System, XxlAsked, import, markdown,
-    xxl_job,
+    Asked, Beyond, Children, Given, ImportError, Imported, System, TableSystem, XxlAsked, import,
+    import_tables, markdown, xxl_job,
 };
+use serde_json::Value;
 use std::path::Path;
 
 /// 2026-09-21, a Monday.
@@ -39,6 +43,41 @@ pub(super) fn check_azkaban(input: &[u8]) {
 pub(super) fn check_dolphinscheduler(input: &[u8]) {
     let Some(text) = text_of(input) else { return };
     check_bundle(System::DolphinScheduler, &Bundle::parse(text, "export.json"));
+}
+
+pub(super) fn check_control_m(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::ControlM, &Bundle::parse(text, "folders.json"));
+}
+
+/// Tables of a scheduler as JSON: by name of the table a list of rows, which are maps.
+pub(super) fn check_tables(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    let Ok(Value::Object(all)) = serde_json::from_str::<Value>(text) else { return };
+    let row = |row: &Value| {
+        let all = row.as_object().into_iter().flatten();
+        SchedulerRow(all.map(|(k, v)| (k.clone(), v.as_str().map(str::to_owned))).collect())
+    };
+    let table = |(name, rows): (&String, &Value)| SchedulerTable {
+        name: name.clone(),
+        columns: Vec::new(),
+        rows: rows.as_array().into_iter().flatten().map(row).collect(),
+    };
+    let server = SchedulerServer {
+        url: Some("mysql://reader@db.bank.example:3306/bank".to_owned()),
+        zone: Some("Asia/Shanghai".to_owned()),
+        ..SchedulerServer::default()
+    };
+    let tables = SchedulerTables { tables: all.iter().map(table).collect(), server };
+    for system in TableSystem::ALL {
+        match import_tables(system, &tables, &asked(), &job_kinds()) {
+            Ok(made) => assert_sound(&made),
+            Err(ImportError::Unreadable(faults)) => assert!(!faults.to_string().is_empty()),
+            Err(ImportError::Unwritable(error)) => {
+                panic!("the importer made what no file can say: {error}")
+            }
+        }
+    }
 }
 
 /// An admin's tables as JSON.

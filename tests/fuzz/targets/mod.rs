@@ -41,6 +41,8 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "import_pg_timetable", check: import::check_pg_timetable },
     FuzzTarget { name: "import_azkaban", check: import::check_azkaban },
     FuzzTarget { name: "import_dolphinscheduler", check: import::check_dolphinscheduler },
+    FuzzTarget { name: "import_control_m", check: import::check_control_m },
+    FuzzTarget { name: "import_tables", check: import::check_tables },
     FuzzTarget { name: "import_xxl_job", check: import::check_xxl_job },
 ];
 

@@ -74,6 +74,7 @@ pub use export::ExportError;
 pub use export::Written;
 pub use export::export;
 pub use export::export_beside;
+pub(crate) use fault::At;
 pub use fault::Fault;
 pub use fault::Faults;
 pub use fault::Place;

@@ -6,6 +6,7 @@ pub(super) mod config;
 mod flow1;
 pub(super) mod flow2;
 mod job;
+mod passwords;
 mod properties;
 pub(super) mod trigger;
 
@@ -74,6 +75,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     let (shared, others): (Vec<&Given>, Vec<&Given>) =
         others.into_iter().partition(|f| is(f, ".properties"));
     flows.extend(flow1::flows(&jobs, &shared, draft));
+    passwords::take_out(&mut flows, draft);
     if flows.is_empty() && draft.is_sound() {
         let at = Origin::new(given.first().map_or("", |g| &g.path), 0);
         draft.fault(&at, "there is no .job and no .flow with nodes in it", "give a project's zip");

@@ -3,6 +3,8 @@
 mod line;
 mod owner;
 
+pub(super) use line::NICKNAMES;
+
 use crate::domain::cron::Cron;
 use crate::domain::misfire::MisfirePolicy;
 use crate::domain::overlap::Overlap;

@@ -115,6 +115,14 @@ impl Draft {
         self.tally.work_on(None);
     }
 
+    /// What is said within is of no item; afterwards the importer works on the item that it worked on before.
+    pub(crate) fn end_item_for(&mut self, say: impl FnOnce(&mut Self)) {
+        let item = self.tally.current();
+        self.tally.work_on(None);
+        say(self);
+        self.tally.work_on(item);
+    }
+
     /// The item that was begun last is there, though not as a part of the definition.
     pub(crate) fn carry_item(&mut self) {
         if let Some(item) = self.tally.current() {

@@ -1,22 +1,32 @@
 //! import: makes definitions of what other systems run. In: their text or rows. Out: a definition with its schedules, and a report.
 //! May name: domain, definition. Never: a database, a file, a clock, the network.
 //! Invariant: what leaves this room passes `check`, and what is not carried over as it was is a note of the report.
-//! Story order: note (what is said), keys (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
+//! Story order: note (what is said), keys and columns (what source formats say), name (titles become codes), draft (what is gathered), schedule (when it
 //! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
-//! report (for people); then one file per system.
+//! report (for people); what systems share: body, sql_statement, routine_parameters, scheduler_source, interval, live_zone; then one file per system.
 
 mod azkaban;
 mod body;
+mod columns;
+mod control_m;
 mod crontab;
 mod dolphin;
 mod draft;
 mod finish;
+mod interval;
 mod keys;
+mod live_zone;
+mod mysql_events;
 mod name;
 mod note;
+mod pg_cron;
 mod pg_timetable;
+mod pgagent;
 mod report;
+mod routine_parameters;
 mod schedule;
+mod scheduler_source;
+mod sql_statement;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -34,6 +44,7 @@ pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;
+use crate::domain::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::time::Millis;
 use chrono_tz::Tz;
 
@@ -48,6 +59,8 @@ pub enum System {
     PgTimetable,
     /// Azkaban's flows.
     Azkaban,
+    /// Folders of Control-M's Automation API.
+    ControlM,
 }
 
 impl System {
@@ -58,6 +71,40 @@ impl System {
             Self::DolphinScheduler => "DolphinScheduler",
             Self::PgTimetable => "pg_timetable",
             Self::Azkaban => "Azkaban",
+            Self::ControlM => "Control-M",
+        }
+    }
+}
+
+/// A system whose tables are read in its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableSystem {
+    /// Events of MySQL and MariaDB.
+    MysqlEvents,
+    /// Jobs of the extension pg_cron.
+    PgCron,
+    /// Jobs of pgAgent.
+    PgAgent,
+    /// Chains of pg_timetable.
+    PgTimetable,
+}
+
+impl TableSystem {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::MysqlEvents, Self::PgCron, Self::PgAgent, Self::PgTimetable];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        self.wanted().system
+    }
+
+    /// What is asked of its database.
+    pub fn wanted(self) -> &'static WantedTables {
+        match self {
+            Self::MysqlEvents => &mysql_events::WANTED,
+            Self::PgCron => &pg_cron::WANTED,
+            Self::PgAgent => &pgagent::WANTED,
+            Self::PgTimetable => &pg_timetable::tables::WANTED,
         }
     }
 }
@@ -108,7 +155,28 @@ pub fn import(
         System::Crontab => crontab::read(given, &mut draft),
         System::PgTimetable => pg_timetable::read(given, &mut draft),
         System::Azkaban => azkaban::read(given, &mut draft),
+        System::ControlM => control_m::read(given, &mut draft),
         System::DolphinScheduler => dolphin::read(given, &mut draft),
+    }
+    draft.finish(kinds)
+}
+
+/// Makes a definition of the tables of a system.
+///
+/// # Errors
+/// What cannot be read at all, each fault with its table and row.
+pub fn import_tables(
+    system: TableSystem,
+    tables: &SchedulerTables,
+    asked: &Asked,
+    kinds: &[JobKind],
+) -> Result<Imported, ImportError> {
+    let mut draft = Draft::new(asked.clone());
+    match system {
+        TableSystem::MysqlEvents => mysql_events::read(tables, &mut draft),
+        TableSystem::PgCron => pg_cron::read(tables, &mut draft),
+        TableSystem::PgAgent => pgagent::read(tables, &mut draft),
+        TableSystem::PgTimetable => pg_timetable::tables::read(tables, &mut draft),
     }
     draft.finish(kinds)
 }

@@ -3,11 +3,12 @@
 //! There all tasks of a chain run in one transaction of one connection, unless they are autonomous; here
 //! each is one of its own. That is a note, for no key says it.
 
+pub(super) mod tables;
 pub(super) mod task;
 
 use crate::definition::Node;
 use crate::domain::cron::Cron;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::misfire::MisfirePolicy;
 use crate::domain::overlap::Overlap;
 use crate::domain::schedule::TimingWords;
@@ -52,7 +53,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
             draft.fault(&origin(&root), "there is no chain in this file", cure);
         }
         for one in chains {
-            chain(one, draft);
+            let _unreadable = chain(one, draft);
         }
         if draft.asked.zone.is_none() && chains.iter().any(|c| get(c, "schedule").is_some()) {
             draft.note(
@@ -67,20 +68,21 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     }
 }
 
-fn chain(chain: &Node, draft: &mut Draft) {
+/// Makes a group of a chain; none when it cannot be read.
+fn chain(chain: &Node, draft: &mut Draft) -> Option<GroupCode> {
     let at = origin(chain);
     let Some(name) = word(chain, "name").map(str::trim).filter(|n| !n.is_empty()) else {
         draft.fault(&at, "this chain has no name", "add name:");
-        return;
+        return None;
     };
     let tasks = items(chain, "tasks");
     if tasks.is_empty() {
         draft.fault(&at, format!("chain {name} has no tasks"), "add tasks:");
-        return;
+        return None;
     }
     if !draft.is_first("chain", name) {
         draft.fault(&at, format!("chain {name} is there twice"), "rename one of the two");
-        return;
+        return None;
     }
     let group = draft.group(name);
     let limit = number(chain, "timeout", draft).unwrap_or(0);
@@ -122,6 +124,7 @@ fn chain(chain: &Node, draft: &mut Draft) {
     keys(chain, &at, name, draft);
     schedule(chain, &at, name, &group, draft);
     draft.end_item();
+    Some(group)
 }
 
 /// What a chain may say that has no counterpart.
@@ -175,13 +178,7 @@ fn keys(chain: &Node, at: &Origin, name: &str, draft: &mut Draft) {
     }
 }
 
-fn schedule(
-    chain: &Node,
-    at: &Origin,
-    name: &str,
-    group: &crate::domain::id::GroupCode,
-    draft: &mut Draft,
-) {
+fn schedule(chain: &Node, at: &Origin, name: &str, group: &GroupCode, draft: &mut Draft) {
     draft.begin_item(ItemKind::Schedule, at, name);
     let firing = if is_yes(chain, "live") == Some(true) { Firing::On } else { Firing::Off };
     let text = word(chain, "schedule").unwrap_or("* * * * *").trim().to_owned();

@@ -2,6 +2,7 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
+use crate::domain::overlap::Overlap;
 use crate::domain::schedule::read_zone;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
@@ -90,23 +91,39 @@ pub(crate) fn settled(
 /// Under the first of the rules that gives each firing a number of its own.
 fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<TriggerDef, WordFault> {
     let zone = zone(words.group.as_ref(), defs);
-    let said = words.batch_no.as_deref().map(|own| vec![own]);
-    let rules = said.unwrap_or_else(|| NUMBERS.to_vec());
+    let own = words.batch_no.as_deref();
+    let rules = own.map_or_else(|| NUMBERS.to_vec(), |own| vec![own]);
     let mut refused = WordFault::new("batch_no", "no rule numbers its batches apart", "");
     for rule in rules {
         let words = TriggerWords { batch_no: Some(rule.to_owned()), ..words.clone() };
-        let made = words.read(Some(zone)).map_err(|faults| {
+        let made = words.clone().read(Some(zone)).map_err(|faults| {
             let first = faults.0.into_iter().next();
             first.unwrap_or_else(|| WordFault::new("code", "it cannot be read", ""))
         })?;
         let first = check(&made, defs, now, Grade::Refused).into_iter().next();
-        match first {
+        match first.or_else(|| repeated_number(&made, &words, defs, now)) {
             None => return Ok(made),
             Some(fault) if fault.key == "batch_no" => refused = fault,
             Some(fault) => return Err(fault),
         }
     }
     Err(refused)
+}
+
+/// A number that comes twice. With `overlap: skip` checks only warn of it, for people who want one batch however often it
+/// fires; in another system each firing ran.
+fn repeated_number(
+    made: &TriggerDef,
+    words: &TriggerWords,
+    defs: &Definition,
+    now: Millis,
+) -> Option<WordFault> {
+    if made.overlap != Overlap::Skip {
+        return None;
+    }
+    let words = TriggerWords { overlap: Some(Overlap::Parallel), ..words.clone() };
+    let made = words.read(Some(made.timing.zone)).ok()?;
+    check(&made, defs, now, Grade::Refused).into_iter().find(|fault| fault.key == "batch_no")
 }
 
 fn zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {

@@ -76,6 +76,12 @@ pub(super) fn check_flow(flow: &Flow, draft: &mut Draft) {
             draft.note_key(note, hint);
         } else if matches!(key.as_str(), "failure.emails" | "notify.emails") {
             note_mails(flow, key, value, draft);
+        } else if is_command(key) && !flow.nodes.iter().any(takes_command) {
+            let note = KeyNote { value: None, ..note };
+            draft.note_key(
+                note,
+                hint("each job here has a command of its own", "每个作业都有自己的命令"),
+            );
         } else if value.contains("${") && !is_read(key) && !used.contains(key.as_str()) {
             let unused = hint(
                 "it refers to other properties, and no command refers to it",
@@ -121,6 +127,16 @@ fn note_mails(flow: &Flow, key: &str, value: &str, draft: &mut Draft) {
             ("", ""),
         );
     }
+}
+
+fn is_command(key: &str) -> bool {
+    key == "command" || key.starts_with("command.")
+}
+
+/// Whether a node, or one within it, runs the command of its folder because it has none.
+fn takes_command(node: &Node) -> bool {
+    let has_own = node.config.iter().any(|(key, _)| is_command(key));
+    (node.kind == "command" && !has_own) || node.nodes.iter().any(takes_command)
 }
 
 fn is_read(key: &str) -> bool {

@@ -1,6 +1,7 @@
 //! A node as a job: its command as a script, its retries, the parameters in it.
 
 use super::condition::Rule;
+use super::passwords::{TAKEN_OUT, secret_name};
 use super::{Around, Files, Flow, Node, config};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::body::SubBatch;
@@ -29,7 +30,8 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
                 mails.extend(addresses(value));
             }
             "retries" | "retry.backoff" => {}
-            _ if config::is_noted(key) => {}
+            _ if config::is_noted(key) || value == TAKEN_OUT => {}
+            key if key == "command" || key.starts_with("command.") => {}
             _ if !value.contains("${") => {
                 decls.insert(variable(key).to_lowercase(), ParamDecl::plain(&variable(key), value));
             }
@@ -164,7 +166,11 @@ fn sub_flow(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) ->
 }
 
 fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
-    let commands = commands(node);
+    let mut commands = commands(&node.config);
+    if commands.is_empty() {
+        // The properties of a folder may hold the command of all its jobs.
+        commands = self::commands(&around.flow.config);
+    }
     if commands.iter().all(|c| c.trim().is_empty()) {
         let what = format!("{} has no command", node.name);
         draft.fault(&node.at, what, "add command, or make its type noop");
@@ -206,9 +212,9 @@ fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> 
 }
 
 /// `command`, `command.1`, … in their order.
-fn commands(node: &Node) -> Vec<&str> {
+fn commands(config: &[(String, String)]) -> Vec<&str> {
     let mut found: Vec<(u32, &str)> = Vec::new();
-    for (key, value) in &node.config {
+    for (key, value) in config {
         let number = key.strip_prefix("command.").and_then(|n| n.parse().ok());
         match (key.as_str(), number) {
             ("command", _) => found.push((0, value)),
@@ -289,6 +295,14 @@ impl Used {
         let value = own.clone().or(shared);
         match (built_in, value) {
             (Some(form), _) => drop(self.params.insert(variable.clone(), Some(form))),
+            (None, Some(value)) if value == TAKEN_OUT => {
+                let secret = format!("${{secret.{}}}", secret_name(name));
+                self.params.insert(variable.clone(), Some(secret));
+                if quotes == Quotes::Single {
+                    // A shell leaves variables alone between single quotes.
+                    return format!("'\"${{{variable}}}\"'");
+                }
+            }
             // What refers to another property is worked out here, once.
             (None, Some(value)) if value.contains("${") || quotes == Quotes::Single => {
                 return resolved(&value, node, around, 0);

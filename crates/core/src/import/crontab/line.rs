@@ -54,7 +54,7 @@ pub(super) enum When {
     Reboot,
 }
 
-const NICKNAMES: [(&str, &str); 8] = [
+pub(in crate::import) const NICKNAMES: [(&str, &str); 8] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
     ("@monthly", "0 0 1 * *"),

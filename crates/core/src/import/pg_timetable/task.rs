@@ -446,27 +446,41 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
     let Some(text) = word(task, "connect_string").map(str::trim).filter(|t| !t.is_empty()) else {
         return draft.source(at, OWN, DialectName::Postgres);
     };
-    let Some(Address { title, url, others }) = address(text) else {
-        draft.note(
-            Level::Look,
-            (at, OWN),
-            (
-                "its connect_string cannot be read, so it runs on the source of the others",
-                "无法读取其 connect_string,因此使用与其他任务相同的数据源",
-            ),
-            ("add a source and name it", "请新增数据源并引用"),
-        );
-        return draft.source(at, OWN, DialectName::Postgres);
-    };
+    if let Some(name) = connect_string_source(text, at, draft) {
+        return name;
+    }
+    draft.note(
+        Level::Look,
+        (at, OWN),
+        (
+            "its connect_string cannot be read, so it runs on the source of the others",
+            "无法读取其 connect_string,因此使用与其他任务相同的数据源",
+        ),
+        ("add a source and name it", "请新增数据源并引用"),
+    );
+    draft.source(at, OWN, DialectName::Postgres)
+}
+
+/// The source that a connection string of PostgreSQL leads to, without its password; none when it cannot be read.
+pub(in crate::import) fn connect_string_source(
+    text: &str,
+    at: &Origin,
+    draft: &mut Draft,
+) -> Option<crate::domain::id::SourceName> {
+    let Address { title, url, others } = address(text)?;
+    let is_new = draft.defs.sources.iter().all(|s| s.url != url);
+    let name = draft.source_at(&title, &url);
     for key in others {
-        let note =
-            KeyNote { at, about: OWN, key: &format!("{key} of connect_string"), value: None };
+        let note = KeyNote {
+            at,
+            about: name.as_str(),
+            key: &format!("{key} of connect_string"),
+            value: None,
+        };
         let to_url =
             hint("add it to the url of the source if it is needed", "需要时请写入数据源的 url");
         draft.note_key(note, to_url);
     }
-    let is_new = draft.defs.sources.iter().all(|s| s.url != url);
-    let name = draft.source_at(&title, &url);
     if is_new {
         draft.note(
             Level::Look,
@@ -481,7 +495,7 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
             ),
         );
     }
-    name
+    Some(name)
 }
 
 /// Where a connect_string leads.

@@ -89,3 +89,33 @@ fn entries_that_macos_adds_are_left_out_and_counted_once() {
         .collect();
     assert_eq!(notes, ["3 entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"]);
 }
+
+#[test]
+fn passwords_stay_behind_and_a_command_may_be_that_of_the_folder() {
+    let shared = "db.password=geheim\ncommand=echo shared\nenv.PGPASSWORD=geheim2\nregion=EU\n";
+    let files = [
+        given("p/common.properties", shared),
+        given(
+            "p/a.job",
+            "type=command\ncommand=load -p ${db.password} -e 'x ${db.password}' ${region}\n",
+        ),
+        given("p/b.job", "type=command\ndependencies=a\n"),
+    ];
+    let made = import_files(System::Azkaban, &files).unwrap_or_else(|error| panic!("{error}"));
+    let everything = format!("{}{:?}{:?}", made.text, made.notes, made.files);
+    assert!(!everything.contains("geheim"), "{everything}");
+    let first = script(&made, "a");
+    assert!(
+        first.contains("load -p ${db_password} -e 'x '\"${db_password}\"'' ${region}\n"),
+        "{first}"
+    );
+    assert!(first.contains("export PGPASSWORD=\"${PGPASSWORD}\"\n"), "{first}");
+    let values: Vec<_> =
+        job(&made, "a").params.iter().map(|p| (p.name.as_str(), p.value.as_deref())).collect();
+    assert!(values.contains(&("db_password", Some("${secret.DB_PASSWORD}"))), "{values:?}");
+    assert!(script(&made, "b").ends_with("echo shared\n"), "{}", script(&made, "b"));
+    let secrets: Vec<&str> =
+        made.definition.shared.secrets.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(secrets, ["DB_PASSWORD", "PGPASSWORD"]);
+    assert!(has_note(&made, "db.password", "seems to hold a password"), "{:?}", made.notes);
+}

@@ -2,6 +2,8 @@
 //! told of, too.
 
 mod azkaban;
+pub(super) mod columns;
+mod control_m;
 mod crontab;
 mod dolphin;
 mod pg_timetable;

@@ -1,10 +1,13 @@
 //! What importers make of small files: nothing is carried over wrongly in silence.
 
 mod azkaban;
+mod control_m;
 mod counts;
 mod dolphin;
 mod keys;
+mod mysql_events;
 mod pg_timetable;
+mod postgres_schedulers;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;

@@ -83,3 +83,11 @@ fn builtins_keep_all_of_their_values() {
         assert!(script(&made, "t").ends_with("exit 1\n"), "{name}");
     }
 }
+
+#[test]
+fn one_instance_at_a_time_still_runs_each_time() {
+    let text = "chains:\n- name: often\n  schedule: '*/5 * * * *'\n  live: true\n  max_instances: 1\n  tasks: [{command: SELECT 1}]\n";
+    let made = import_text(System::PgTimetable, "p.yaml", text);
+    assert!(made.text.contains("overlap: skip"), "{}", made.text);
+    assert!(made.text.contains("batch_no: time(%Y%m%d-%H%M)"), "{}", made.text);
+}

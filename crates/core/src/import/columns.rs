@@ -1,0 +1,51 @@
+//! The columns of another scheduler's tables. Of each column that a row fills, the importer reads it, or a note tells what is
+//! not carried over; a column that no list knows is told of as well.
+
+use crate::domain::scheduler_tables::{SchedulerRow, SchedulerTables};
+use crate::import::draft::Draft;
+use crate::import::keys::{KeyNote, KeyRule, KnownKey};
+use crate::import::note::Origin;
+
+/// A row, where it stood, and what it is called in notes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowPlace<'a> {
+    pub(crate) at: &'a Origin,
+    pub(crate) about: &'a str,
+}
+
+/// Holds the columns of a row against the list of its table.
+pub(crate) fn check_columns(
+    row: &SchedulerRow,
+    known: &[KnownKey],
+    place: RowPlace<'_>,
+    draft: &mut Draft,
+) {
+    let RowPlace { at, about } = place;
+    for (column, value) in &row.0 {
+        let Some(value) = value.as_deref().map(str::trim).filter(|value| !value.is_empty()) else {
+            continue;
+        };
+        match known.iter().find(|known| known.name == column).map(|known| known.rule) {
+            Some(KeyRule::Read) => {}
+            Some(KeyRule::Record) => draft.note_record_key(&at.file, column),
+            Some(KeyRule::Noted { harmless, hint }) => {
+                if !harmless.contains(&value) {
+                    draft.note_key(KeyNote { at, about, key: column, value: Some(value) }, hint);
+                }
+            }
+            None => draft.note_unknown_key(at, about, column),
+        }
+    }
+}
+
+/// Where a row stood: its table, and its key or its place there.
+pub(crate) fn row_origin(table: &str, key: i64) -> Origin {
+    Origin::new(table, u64::try_from(key).unwrap_or(0))
+}
+
+/// Refuses tables in which nothing is to be found; `fix` says what to give.
+pub(crate) fn refuse_empty(tables: &SchedulerTables, table: &str, fix: &str, draft: &mut Draft) {
+    if tables.rows(table).is_empty() {
+        draft.fault(&Origin::new(table, 0), "there is no row in this table", fix);
+    }
+}

@@ -1,0 +1,125 @@
+//! `%%NAME`: variables of Control-M become variables of the shell, filled by parameters.
+
+use crate::definition::Node;
+use crate::domain::job::Param;
+use crate::import::control_m::CtmJob;
+use crate::import::tree::{entries, get, list, plain};
+use std::collections::BTreeMap;
+
+/// A text whose variables were replaced.
+#[derive(Debug, Default)]
+pub(super) struct Replaced {
+    pub(super) text: String,
+    /// By the name of the shell's variable.
+    pub(super) params: BTreeMap<String, Option<String>>,
+    /// Variables for which there is nothing here.
+    pub(super) unknown: Vec<String>,
+}
+
+impl Replaced {
+    /// The parameters as a job has them.
+    pub(super) fn params(&self) -> Vec<Param> {
+        let all = self.params.iter();
+        all.map(|(name, value)| Param {
+            name: name.clone(),
+            value: value.clone(),
+            ..Param::default()
+        })
+        .collect()
+    }
+
+    /// Lines that fill the variables of the shell.
+    pub(super) fn head(&self) -> String {
+        let line =
+            |name: &String| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase());
+        self.params.keys().map(line).collect()
+    }
+}
+
+/// Variables of the job and of what stands around it, the job's own first.
+fn declared<'a>(job: &CtmJob<'a>) -> BTreeMap<&'a str, &'a str> {
+    let mut found = BTreeMap::new();
+    for scope in job.scopes.iter().rev() {
+        let Some(all) = get(scope, "Variables") else { continue };
+        let maps: Vec<&Node> = list(all).iter().chain(std::iter::once(all)).collect();
+        for (name, value) in maps.into_iter().flat_map(entries) {
+            if let Some(value) = plain(value) {
+                found.insert(name.trim_start_matches(['%', '\\']), value);
+            }
+        }
+    }
+    found
+}
+
+/// What Control-M itself fills in, as a form of ours.
+fn built_in(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "$ODATE" => "${format(business_date, %Y%m%d)}",
+        "ODATE" => "${format(business_date, %y%m%d)}",
+        "ODAY" => "${format(business_date, %d)}",
+        "OMONTH" => "${format(business_date, %m)}",
+        "$OYEAR" => "${format(business_date, %Y)}",
+        "OYEAR" => "${format(business_date, %y)}",
+        "JOBNAME" => "${job_code}",
+        _ => return None,
+    })
+}
+
+/// The name of a variable at the begin of a text behind `%%`, with the marks before it.
+fn name_at(text: &str) -> &str {
+    let start = text.len() - text.trim_start_matches(['\\', '$']).len();
+    let length = text[start..]
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .map(char::len_utf8)
+        .sum::<usize>();
+    if length == 0 { "" } else { &text[..start + length] }
+}
+
+/// Replaces each variable by what `write` makes of its name in the shell.
+pub(super) fn replace(text: &str, job: &CtmJob<'_>, write: &dyn Fn(&str) -> String) -> Replaced {
+    let declared = declared(job);
+    let mut made = Replaced::default();
+    let mut rest = text;
+    while let Some(at) = rest.find("%%") {
+        made.text.push_str(&rest[..at]);
+        let name = name_at(&rest[at + 2..]);
+        rest = &rest[at + 2 + name.len()..];
+        // A dot joins a variable to what follows it.
+        if rest.starts_with(".%%") || rest.starts_with("..") {
+            rest = &rest[1..];
+        }
+        let bare = name.trim_start_matches('\\');
+        let value = match (built_in(bare), declared.get(bare)) {
+            (Some(form), _) => Some(form.to_owned()),
+            (None, Some(value)) => value_of(value),
+            (None, None) => None,
+        };
+        let Some(value) = value else {
+            made.unknown.push(format!("%%{name}"));
+            continue;
+        };
+        let variable = variable(bare);
+        made.text.push_str(&write(&variable));
+        made.params.insert(variable, Some(value));
+    }
+    made.text.push_str(rest);
+    made
+}
+
+/// A value of a declared variable: a text, or one built-in variable alone.
+fn value_of(value: &str) -> Option<String> {
+    if let Some(name) = value.strip_prefix("%%")
+        && name_at(name) == name
+    {
+        return built_in(name).map(str::to_owned);
+    }
+    (!value.contains("%%") && !value.contains("${")).then(|| value.to_owned())
+}
+
+/// A name that the shell takes.
+fn variable(name: &str) -> String {
+    let made: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if made.starts_with(|c: char| c.is_ascii_digit()) { format!("_{made}") } else { made }
+}
