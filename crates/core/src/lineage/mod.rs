@@ -1,0 +1,35 @@
+//! lineage: finds what SQL and stored routines read and write, and which jobs conflict. In: texts and a catalogue. Out: accesses with slices, conflicts.
+//! May name: domain. Never: a database, a clock.
+//! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
+//! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
+//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs).
+
+mod access;
+mod catalogue;
+mod create;
+mod dml;
+mod expression;
+mod fallback;
+mod flow;
+mod query;
+mod reader;
+mod rewrite;
+mod scope;
+mod slice;
+mod split;
+mod words;
+
+pub use access::{
+    Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey,
+    DynamicStatement, ObjectName, RoutineParam, Unreadable,
+};
+pub use catalogue::{
+    BodyText, Cascade, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction,
+    TriggerEvent,
+};
+pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use reader::{Body, BodyKind, call_of, parse_routine_name, read_body};
+pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
+
+#[cfg(test)]
+mod tests;
