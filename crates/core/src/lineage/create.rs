@@ -19,9 +19,10 @@ pub struct CreatedRoutine {
 }
 
 /// Words with which a statement of MySQL begins that may be a body.
-const BODY_STARTS: [&str; 16] = [
+const BODY_STARTS: [&str; 25] = [
     "BEGIN", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "CALL", "IF", "CASE", "WHILE", "REPEAT",
-    "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL",
+    "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL", "EXECUTE", "PREPARE", "DROP", "CREATE", "ALTER",
+    "RENAME", "DO", "LOAD", "GET",
 ];
 
 /// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.

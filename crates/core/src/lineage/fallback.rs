@@ -17,6 +17,11 @@ pub(super) struct WordFacts {
     pub(super) temporary: BTreeSet<String>,
 }
 
+/// Tokens between a function's bracket and its FROM at most: `extract(year FROM x)`.
+const LOOK_BACK: usize = 60;
+/// Longest statement in which arguments are counted, in tokens.
+const COUNTED_MAX: usize = 2_000;
+
 /// Words that stand before `(` and call nothing.
 const NO_FUNCTIONS: [&str; 34] = [
     "IN", "VALUES", "VALUE", "AND", "OR", "NOT", "EXISTS", "ANY", "ALL", "SOME", "SELECT", "FROM", "WHERE",
@@ -30,6 +35,7 @@ pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> W
         words: Words(tokens),
         tokens,
         dialect,
+        closes: closing_brackets(tokens),
         common: BTreeSet::new(),
         found: WordFacts::default(),
     };
@@ -44,11 +50,36 @@ struct WordReader<'t> {
     words: Words<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
+    /// The place behind the end of each bracket.
+    closes: Vec<usize>,
     common: BTreeSet<String>,
     found: WordFacts,
 }
 
+/// For each opening bracket the place behind its end, in one pass: scanning for each would take time in the square of
+/// a text's length.
+fn closing_brackets(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let mut closes = vec![tokens.len(); tokens.len()];
+    let mut open = Vec::new();
+    for (at, one) in tokens.iter().enumerate() {
+        match one.token {
+            Token::LParen => open.push(at),
+            Token::RParen => {
+                if let Some(start) = open.pop() {
+                    closes[start] = at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    closes
+}
+
 impl WordReader<'_> {
+    fn after_brackets(&self, at: usize) -> usize {
+        self.closes.get(at).copied().unwrap_or(self.tokens.len())
+    }
+
     /// Names that are followed by `AS (`: common table expressions.
     fn common_tables(&mut self) {
         if !(0..self.words.len()).any(|at| self.words.is(at, "WITH")) {
@@ -61,7 +92,7 @@ impl WordReader<'_> {
             };
             let mut next = at + 1;
             if self.words.has(next, &Token::LParen) {
-                next = self.words.after_brackets(next);
+                next = self.after_brackets(next);
             }
             if self.words.is(next, "AS") {
                 next += 1;
@@ -107,7 +138,7 @@ impl WordReader<'_> {
 
     fn is_from_of_function(&self, at: usize) -> bool {
         let mut depth = 0_usize;
-        for place in (0..at).rev() {
+        for place in (at.saturating_sub(LOOK_BACK)..at).rev() {
             match &self.tokens[place].token {
                 Token::RParen => depth += 1,
                 Token::LParen if depth == 0 => {
@@ -137,14 +168,14 @@ impl WordReader<'_> {
                 if !words.is_one_of(at + 1, &["SELECT", "WITH", "VALUES"]) {
                     self.list(at + 1, mode);
                 }
-                at = words.after_brackets(at);
+                at = self.after_brackets(at);
             } else {
                 let Some((name, next)) = self.name(at) else { return };
                 let is_function = words.has(next, &Token::LParen) && mode == AccessMode::Read;
                 let is_common = name.schema.is_none()
                     && self.common.contains(&name.name.to_lowercase());
                 if is_function {
-                    at = words.after_brackets(next);
+                    at = self.after_brackets(next);
                 } else {
                     if !is_common {
                         let line = words.line(at);
@@ -178,7 +209,7 @@ impl WordReader<'_> {
         if is_alias {
             at += 1;
             if words.has(at, &Token::LParen) {
-                at = words.after_brackets(at);
+                at = self.after_brackets(at);
             }
         }
         at
@@ -209,8 +240,9 @@ impl WordReader<'_> {
     fn called(&mut self, at: usize, kind: CallKind) {
         let Some((routine, next)) = self.name(at) else { return };
         let mut arguments = Vec::new();
-        if self.words.has(next, &Token::LParen) {
-            let end = self.words.after_brackets(next).saturating_sub(1);
+        // How many there are only chooses between routines of one name.
+        if self.words.has(next, &Token::LParen) && self.tokens.len() <= COUNTED_MAX {
+            let end = self.after_brackets(next).saturating_sub(1);
             let mut from = next + 1;
             while from < end {
                 let to = self.words.find(from, |w, i| i >= end || w.has(i, &Token::Comma));

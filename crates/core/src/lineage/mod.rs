@@ -6,11 +6,14 @@
 
 mod access;
 mod catalogue;
+mod closure;
+mod conflict;
 mod create;
 mod dml;
 mod expression;
 mod fallback;
 mod flow;
+mod job;
 mod query;
 mod reader;
 mod rewrite;
@@ -27,9 +30,20 @@ pub use catalogue::{
     BodyText, Cascade, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction,
     TriggerEvent,
 };
+pub use closure::{
+    JobAccess, JobReading, JobRoot, OpaquePart, OpaqueReason, Place, trace_job,
+};
+pub use conflict::{
+    ConflictKind, ConflictReport, ConflictSide, JobConflict, JobLineage, LineageCoverage,
+    OrderWithoutData, UnknownJob, collide, find_conflicts,
+};
 pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use job::{LineageTarget, job_lineage};
 pub use reader::{Body, BodyKind, call_of, parse_routine_name, read_body};
 pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod example_tests;

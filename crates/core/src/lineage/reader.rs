@@ -22,8 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const STATEMENT_MAX: usize = 40_000;
 /// Deepest nesting of operators and brackets that the parser is given: its tree is walked by recursion.
 const NESTING_MAX: usize = 150;
-/// Deepest nesting of brackets: the parser tries some of them in several ways.
-const BRACKETS_MAX: usize = 20;
+/// Deepest nesting of brackets. The parser needs up to 100 KB of stack for a bracket in FROM (debug build), and a
+/// thread has 2 MB; brackets that hold a query or another bracket count as `BRACKET_COST`, others as one.
+const BRACKETS_MAX: usize = 30;
+/// What a bracket costs that holds a query, or stands before another bracket.
+const BRACKET_COST: usize = 3;
 /// Bodies within a body (`DO $$ … $$`).
 const BODIES_MAX: usize = 2;
 /// Rounds in which variables are followed.
@@ -462,43 +465,61 @@ fn is_routine(words: Words<'_>) -> bool {
 
 /// Whether the parser's tree stays shallow: an estimate from brackets and operators.
 fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
-    // Of each open bracket: operators since the last comma, and the deepest part so far.
-    let mut levels = vec![(0_usize, 0_usize)];
-    for one in tokens {
+    let words = Words(tokens);
+    let mut levels = vec![NestingLevel::default()];
+    for (at, one) in tokens.iter().enumerate() {
         match &one.token {
-            Token::LParen | Token::LBracket => levels.push((0, 0)),
+            Token::LParen | Token::LBracket => {
+                let holds_query = words.is_one_of(at + 1, &["SELECT", "WITH"])
+                    || words.has(at + 1, &Token::LParen);
+                let cost = if holds_query { BRACKET_COST } else { 1 };
+                levels.push(NestingLevel { cost, ..NestingLevel::default() });
+            }
             Token::RParen | Token::RBracket if levels.len() > 1 => {
-                let (operators, deepest) = levels.pop().unwrap_or_default();
+                let inner = levels.pop().unwrap_or_default();
                 if let Some(outer) = levels.last_mut() {
-                    outer.1 = outer.1.max(operators + deepest + 1);
+                    outer.deepest = outer.deepest.max(inner.operators + inner.deepest + 1);
                 }
             }
-            Token::Comma => {
+            token => {
                 if let Some(level) = levels.last_mut() {
-                    level.0 = 0;
-                }
-            }
-            Token::Word(word) => {
-                let deepens = ["AND", "OR", "UNION", "EXCEPT", "INTERSECT", "CASE", "NOT", "LIKE"];
-                if deepens.iter().any(|deep| word.value.eq_ignore_ascii_case(deep)) {
-                    if let Some(level) = levels.last_mut() {
-                        level.0 += 1;
-                    }
-                }
-            }
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::Period => {}
-            _ => {
-                if let Some(level) = levels.last_mut() {
-                    level.0 += 1;
+                    level.count(token);
                 }
             }
         }
-        let depth: usize = levels.iter().map(|(operators, deepest)| operators + deepest).sum();
-        if levels.len() > BRACKETS_MAX || depth > NESTING_MAX {
+        let brackets: usize = levels.iter().map(|level| level.cost).sum();
+        let depth: usize = levels.iter().map(|level| level.operators + level.deepest).sum();
+        if brackets > BRACKETS_MAX || depth > NESTING_MAX {
             return false;
         }
     }
     true
+}
+
+/// What is between an open bracket and its end.
+#[derive(Clone, Copy, Default)]
+struct NestingLevel {
+    /// What the bracket itself costs.
+    cost: usize,
+    /// Operators since the last comma.
+    operators: usize,
+    /// The deepest part so far.
+    deepest: usize,
+}
+
+impl NestingLevel {
+    fn count(&mut self, token: &Token) {
+        let deepens = ["AND", "OR", "UNION", "EXCEPT", "INTERSECT", "CASE", "NOT", "LIKE"];
+        match token {
+            Token::Comma => self.operators = 0,
+            Token::Word(word) => {
+                let is_deep = deepens.iter().any(|deep| word.value.eq_ignore_ascii_case(deep));
+                self.operators += usize::from(is_deep);
+            }
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Period => {}
+            _ => self.operators += 1,
+        }
+    }
 }
 
 /// What literals of a body name, where they look like SQL.

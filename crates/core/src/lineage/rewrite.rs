@@ -40,6 +40,7 @@ pub(super) fn rewrite(
         tokens,
         dialect,
         is_procedural,
+        set_at: (0..tokens.len()).find(|at| Words(tokens).is(*at, "SET")),
         at: 0,
         depth: 0,
         done: Rewritten::default(),
@@ -57,6 +58,8 @@ struct Rewriter<'t> {
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     is_procedural: bool,
+    /// Where the first SET is.
+    set_at: Option<usize>,
     at: usize,
     depth: usize,
     done: Rewritten,
@@ -174,7 +177,7 @@ impl Rewriter<'_> {
             && self.depth == 0
             && words.is(0, "UPDATE")
             && words.has(at, &Token::Comma)
-            && !(0..at).any(|i| words.is(i, "SET"))
+            && self.set_at.is_none_or(|set| at < set)
         {
             // UPDATE a, b SET …
             self.put_join();
