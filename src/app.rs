@@ -9,6 +9,7 @@ pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
 mod guard;
+pub mod lineage;
 mod migration;
 pub mod outbox;
 mod outlook;

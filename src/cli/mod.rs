@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
+//! May name: domain, lineage, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;
@@ -40,6 +40,7 @@ mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod ldap;
+mod lineage;
 mod logs;
 mod metadata;
 mod migrate;

@@ -4,6 +4,7 @@ use crate::definition::fault::{At, Place};
 use crate::definition::job_names::QualifiedName;
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::approval::ApprovalRule;
+use crate::domain::lineage_declaration::LineageDeclaration;
 use crate::domain::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::check::Grade;
 use crate::domain::due::{Due, Factor};
@@ -144,6 +145,7 @@ pub(crate) struct Settings {
     pub retry: Option<At<RetryPolicy>>,
     pub pools: Option<Uses<u32>>,
     pub locks: Option<Uses<LockMode>>,
+    pub lineage: Option<At<LineageDeclaration>>,
     pub worker: Option<At<String>>,
     pub warn_after_sec: Option<At<u32>>,
     pub notify: Option<At<NotifyRules>>,

@@ -103,6 +103,8 @@ pub struct Table {
     pub unique_keys: Vec<BTreeSet<String>>,
     /// The query of a view.
     pub view: Option<BodyText>,
+    /// The query of a materialized view, which REFRESH runs.
+    pub materialized: Option<BodyText>,
     /// Its triggers.
     pub triggers: Vec<Trigger>,
     /// Who follows its changes.

@@ -434,6 +434,10 @@ impl Tracer<'_> {
             self.follow_view(&access, &place, &table, view);
             return;
         }
+        if let (Some(query), AccessMode::Whole) = (&table.materialized, access.mode) {
+            let read = Access::new(access.table.clone(), AccessMode::Read, access.line);
+            self.follow_view(&read, &place, &table, query);
+        }
         let access = settle(access, &table, self.catalogue);
         self.follow_triggers(&access, &place, &table);
         self.follow_cascades(&access, &place, &table);

@@ -158,7 +158,15 @@ fn an_order_that_data_needs_is_told_when_it_is_taken_away() {
 }
 
 /// Dependencies of the month-end close that hand on no data, or that another path orders too.
-const MONTH_END: &[&str] = &[];
+const MONTH_END: &[&str] = &[
+    "SL_AP -> SL_RECON",
+    "SL_AR -> SL_RECON",
+    "POST_GL -> SL_RECON",
+    "SL_RECON -> CLOSE_FIGURES",
+    "JOURNAL_STATS -> CLOSE_FIGURES",
+    "PERIOD_LOCK -> MONTH_CLOSED",
+];
 
 /// Those of the consolidation.
-const QUARTER_END: &[&str] = &[];
+const QUARTER_END: &[&str] =
+    &["PACKAGE_STATUS -> CONSOLIDATED_TB", "GROUP_BALANCE_SHEET -> QUARTER_CLOSED"];

@@ -306,7 +306,8 @@ pub(super) fn read_definition(
                 next += 1;
             }
             let Some((name, after)) = read_name(tokens, next, dialect) else { break };
-            if is_temporary || name.schema.as_deref() == Some("pg_temp") {
+            let is_made = mode != AccessMode::Read;
+            if is_made && (is_temporary || name.schema.as_deref() == Some("pg_temp")) {
                 found.temporary.insert(name.name.to_lowercase());
             } else {
                 found.accesses.push(Access::new(name, mode, words.line(next)));

@@ -4,16 +4,17 @@ use crate::domain::check::Expect;
 use crate::domain::id::SourceName;
 use crate::domain::job::{JobDef, ParamMode};
 use crate::domain::body::Items;
+use crate::domain::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
 use crate::domain::pool::LockMode;
 use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
-use crate::lineage::access::{Argument, ObjectName};
+use crate::lineage::access::{Access, AccessMode, Argument, ObjectName};
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::closure::{
-    JobReading, JobRoot, OpaquePart, OpaqueReason, Place, trace_job,
+    JobAccess, JobReading, JobRoot, OpaquePart, OpaqueReason, Place, trace_job,
 };
 use crate::lineage::conflict::JobLineage;
-use crate::lineage::slice::{Binding, SliceValue, ValueSet};
+use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet};
 use std::collections::BTreeMap;
 
 /// A data source with its catalogue.
@@ -42,13 +43,15 @@ pub fn job_lineage(job: &JobDef, targets: &BTreeMap<SourceName, LineageTarget>) 
         other => add_opaque(job, &mut reading, not_sql(&format!("a job of type {other}"))),
     }
     read_checks(job, targets, &mut reading);
+    let declared = job.lineage.as_deref().cloned().unwrap_or_default();
+    add_declared(job, &declared, targets, &mut reading);
     let locks = job.locks.iter().filter(|lock| lock.mode == LockMode::Exclusive);
     JobLineage {
         code: job.code.clone(),
         reading,
         locks: locks.map(|lock| lock.lock.clone()).collect(),
-        ignored: std::collections::BTreeSet::new(),
-        accepts_opaque: false,
+        ignored: declared.ignore.iter().cloned().collect(),
+        accepts_opaque: declared.opaque == OpaqueParts::Accepted,
     }
 }
 
@@ -174,4 +177,80 @@ fn read_checks(
             reading.extend(trace_job(&[root], catalogue, &target.server));
         }
     }
+}
+
+/// Adds what the owner says: of a table that is found in the texts it says which rows, any other table is added.
+fn add_declared(
+    job: &JobDef,
+    declared: &LineageDeclaration,
+    targets: &BTreeMap<SourceName, LineageTarget>,
+    reading: &mut JobReading,
+) {
+    let target = job.source.as_ref().and_then(|source| targets.get(source));
+    let catalogue = target.and_then(|target| target.catalogue.as_ref().ok());
+    // A script has no source: its tables are those of the only one there is.
+    let only = (targets.len() == 1).then(|| targets.values().next()).flatten();
+    let server = target.or(only).map_or(String::new(), |target| target.server.clone());
+    let catalogue = catalogue.or(only.and_then(|target| target.catalogue.as_ref().ok()));
+    for (rows, mode) in declared
+        .reads
+        .iter()
+        .map(|rows| (rows, AccessMode::Read))
+        .chain(declared.writes.iter().map(|rows| (rows, AccessMode::Upsert)))
+    {
+        let table = declared_table(&rows.table, catalogue);
+        let of_table: Vec<&DeclaredRows> = match mode {
+            AccessMode::Read => declared.reads.iter().collect(),
+            _ => declared.writes.iter().collect(),
+        };
+        let slice = declared_slice(&of_table, &rows.table);
+        let mut is_found = false;
+        for access in &mut reading.accesses {
+            let is_write = access.access.mode.is_write();
+            if access.access.table == table && is_write == mode.is_write() {
+                is_found = true;
+                for (column, conditions) in &slice.columns {
+                    for values in conditions {
+                        access.access.slice.require(column, values.clone());
+                    }
+                }
+            }
+        }
+        if !is_found {
+            let mut access = Access::new(table, mode, 1);
+            access.slice = slice;
+            let place = Place { text: format!("{} lineage", job.code), line: 1 };
+            reading.accesses.push(JobAccess { access, server: server.clone(), place });
+        }
+    }
+}
+
+fn declared_table(text: &str, catalogue: Option<&Catalogue>) -> ObjectName {
+    let name = match text.rsplit_once('.') {
+        Some((schema, name)) => ObjectName::within(schema, name),
+        None => ObjectName::bare(text),
+    };
+    match catalogue {
+        Some(catalogue) => catalogue.resolve_table(&name, &catalogue.search_path),
+        None => name,
+    }
+}
+
+/// The rows of all declarations of a table: a column is narrowed where each of them narrows it.
+fn declared_slice(all: &[&DeclaredRows], table: &str) -> Slice {
+    let same: Vec<&&DeclaredRows> = all.iter().filter(|rows| rows.table == table).collect();
+    let mut slice = Slice::default();
+    for (column, _) in same.first().into_iter().flat_map(|rows| &rows.conditions) {
+        let of_each = same.iter().map(|rows| {
+            let found = rows.conditions.iter().find(|(name, _)| name == column);
+            found.map(|(_, values)| values)
+        });
+        let Some(values) = of_each.collect::<Option<Vec<_>>>() else { continue };
+        let value = |text: &String| match text.contains("${") {
+            true => SliceValue::Symbol(text.clone()),
+            false => SliceValue::Text(text.clone()),
+        };
+        slice.require(column, values.into_iter().flatten().map(value).collect());
+    }
+    slice
 }

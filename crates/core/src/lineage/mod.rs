@@ -46,4 +46,6 @@ pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 mod tests;
 
 #[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
 mod example_tests;
