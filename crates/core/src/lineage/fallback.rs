@@ -29,6 +29,9 @@ const NO_FUNCTIONS: [&str; 34] = [
     "EXCEPT", "INTERSECT", "WITH", "INTO", "KEY", "CONFLICT", "INDEX", "TABLE", "RETURNING",
 ];
 
+/// First words of statements in which TABLE stands before what is defined, and not before what is read.
+const DEFINES: [&str; 7] = ["TRUNCATE", "DROP", "CREATE", "ALTER", "RENAME", "LOAD", "LOCK"];
+
 /// Reads a query or a change of rows by its words.
 pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> WordFacts {
     let mut reader = WordReader {
@@ -119,6 +122,9 @@ impl WordReader<'_> {
                 return;
             }
             self.list(at + 1, mode);
+        } else if words.is(at, "TABLE") && !words.is_one_of(0, &DEFINES) {
+            // INSERT INTO t TABLE s
+            self.list(at + 1, AccessMode::Read);
         } else if words.is(at, "USING") && !words.has(at + 1, &Token::LParen) {
             self.list(at + 1, AccessMode::Read);
         } else if words.is(at, "INTO")

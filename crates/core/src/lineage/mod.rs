@@ -46,6 +46,8 @@ pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 mod tests;
 
 #[cfg(test)]
+mod closure_tests;
+#[cfg(test)]
 mod corpus_tests;
 #[cfg(test)]
 mod example_tests;

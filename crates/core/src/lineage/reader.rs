@@ -330,8 +330,13 @@ impl BodyReader<'_> {
         if is_first {
             self.facts.guesses = guess(body, self.dialect);
         }
-        // EXECUTE 'text' USING (SELECT …): what is handed in is read like any expression.
+        // EXECUTE 'text' || (SELECT …) USING (SELECT …): what makes it, and what is handed in, is read like any
+        // expression.
         let using = Words(words).find(0, |w, i| w.is(i, "USING"));
+        if self.dialect == DialectName::Postgres {
+            let end = Words(words).find(0, |w, i| w.is_one_of(i, &["USING", "INTO"]));
+            self.read_expression(words.get(1..end).unwrap_or_default(), None);
+        }
         if using < words.len() {
             for part in words[using + 1..].split(|one| one.token == Token::Comma) {
                 self.read_expression(part, None);

@@ -84,6 +84,12 @@ impl Rewriter<'_> {
         self.at += count;
     }
 
+    fn put_token(&mut self, token: Token) {
+        let span = self.tokens[self.at].span;
+        self.done.tokens.push(TokenWithSpan { token, span });
+        self.at += 1;
+    }
+
     fn put_join(&mut self) {
         let span = self.tokens[self.at].span;
         for (value, keyword) in [("CROSS", Keyword::CROSS), ("JOIN", Keyword::JOIN)] {
@@ -112,6 +118,16 @@ impl Rewriter<'_> {
             && words.is_one_of(at - 1, &["FROM", "UPDATE", "INTO", "JOIN", "TABLE", "TRUNCATE"])
         {
             self.at += 1;
+        } else if words.is_one_of(at, &["SYMMETRIC", "ASYMMETRIC"])
+            && words.is(at.wrapping_sub(1), "BETWEEN")
+        {
+            self.at += 1;
+        } else if words.is(at, "OF") && words.is_one_of(at.wrapping_sub(1), &["UPDATE", "SHARE"]) {
+            // FOR UPDATE OF a, b
+            self.at += 2;
+            while words.has(self.at, &Token::Comma) {
+                self.at += 2;
+            }
         } else if words.is(at, "OVERRIDING") && words.is(at + 2, "VALUE") {
             self.at += 3;
         } else if words.is(at, "WHERE") && words.is(at + 1, "CURRENT") && words.is(at + 2, "OF") {
@@ -167,6 +183,15 @@ impl Rewriter<'_> {
             && (words.is_one_of(at, &units) || words.is_one_of(at, &more_units))
         {
             self.put("DAY", Keyword::DAY, 1);
+        } else if self.is_mysql() && words.is(at, "MOD") && !words.has(at + 1, &Token::LParen) {
+            self.put_token(Token::Mod);
+        } else if self.is_mysql()
+            && words.is(at.wrapping_sub(2), "AGAINST")
+            && words.has(at.wrapping_sub(1), &Token::LParen)
+            && words.word(at).is_some()
+        {
+            // The parser takes a literal alone there.
+            self.put_token(Token::SingleQuotedString(String::new()));
         } else if words.has(at, &Token::Colon) && words.word(at + 1).is_some() {
             let name = words.word(at + 1).unwrap_or_default();
             let span = self.tokens[at].span;
