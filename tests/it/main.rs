@@ -18,6 +18,7 @@ mod hints;
 mod identity;
 mod indexes;
 mod layers;
+mod lineage;
 mod migrations;
 mod notify;
 mod operate;
