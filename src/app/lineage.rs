@@ -6,9 +6,7 @@ use crate::domain::dag::Dag;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::{Definition, JobDef, SqlText};
 use crate::handler::lineage::{read_catalogue, server_of};
-use crate::lineage::{
-    ConflictReport, JobLineage, LineageTarget, find_conflicts, job_lineage,
-};
+use crate::lineage::{ConflictReport, JobLineage, LineageTarget, find_conflicts, job_lineage};
 use anyhow::{Context as _, Result};
 use futures_util::future::join_all;
 use serde::Serialize;

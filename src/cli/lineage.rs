@@ -131,23 +131,15 @@ fn describe_unknown(unknown: &UnknownJob, lang: Lang) -> Vec<String> {
         lines.push(format!("POSSIBLE  {}: {what} {places}; {cannot}", unknown.job));
     }
     for part in &unknown.opaque {
-        lines.push(format!(
-            "OPAQUE    {}: {} ({}); {cannot}",
-            unknown.job, part.reason, part.place
-        ));
+        lines
+            .push(format!("OPAQUE    {}: {} ({}); {cannot}", unknown.job, part.reason, part.place));
     }
     lines
 }
 
 fn describe_coverage(group: &str, coverage: &LineageCoverage, lang: Lang) -> String {
-    let LineageCoverage {
-        jobs,
-        whole_jobs,
-        pairs,
-        safe_pairs,
-        conflicting_pairs,
-        unknown_pairs,
-    } = coverage;
+    let LineageCoverage { jobs, whole_jobs, pairs, safe_pairs, conflicting_pairs, unknown_pairs } =
+        coverage;
     match lang {
         Lang::En => format!(
             "{group}: read {whole_jobs} of {jobs} jobs wholly; {safe_pairs} of {pairs} pairs that no path orders are \

@@ -92,7 +92,8 @@ SELECT CONCAT(specific_schema, ' ', routine_type, ' ', specific_name), ordinal_p
  ORDER BY 1, ordinal_position";
 
 /// What is not of the server itself.
-const POSTGRES_OWN: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'";
+const POSTGRES_OWN: &str =
+    "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'";
 const POSTGRES_TABLES: &str = "\
 SELECT n.nspname::text, c.relname::text,
        CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized' WHEN 'f' THEN 'foreign' ELSE 'table' END,
@@ -188,10 +189,12 @@ impl Session {
                 hidden_triggers: Vec::new(),
             }),
             Dialect::Postgres => {
-                let path = self.texts("SELECT unnest(pg_catalog.current_schemas(false))::text", &[]);
+                let path =
+                    self.texts("SELECT unnest(pg_catalog.current_schemas(false))::text", &[]);
                 let search_path = first_column(path.await?);
                 let own = POSTGRES_OWN;
-                let all = format!("SELECT n.nspname::text FROM pg_catalog.pg_namespace n WHERE {own}");
+                let all =
+                    format!("SELECT n.nspname::text FROM pg_catalog.pg_namespace n WHERE {own}");
                 let schemas = first_column(self.texts(&all, &[]).await?);
                 let hidden_triggers = Vec::new();
                 Ok(CatalogueScope { search_path, schemas, folds_tables: false, hidden_triggers })

@@ -1,8 +1,8 @@
 //! Reads the catalogue of a data source into the values from which lineage is worked out. Changes nothing there.
 
+use crate::db::MysqlServer;
 use crate::db::catalogue_rows::{CatalogueRows, CatalogueScope, TextRow};
 use crate::db::fault::SessionError;
-use crate::db::MysqlServer;
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
 use crate::db::user_grants::quote_user;
@@ -45,10 +45,7 @@ pub async fn read_catalogue(
     Ok(catalogue)
 }
 
-async fn read_session(
-    session: &mut Session,
-    texts: &[String],
-) -> Result<Catalogue, SessionError> {
+async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalogue, SessionError> {
     let dialect = bind::dialect_name(session.dialect());
     let scope = session.catalogue_scope().await?;
     let mut open: Vec<String> = match dialect {
@@ -79,18 +76,15 @@ async fn read_session(
 }
 
 /// Schemas that a text names before a dot.
-fn named_schemas<'t>(
-    texts: impl Iterator<Item = &'t str>,
-    schemas: &[String],
-) -> BTreeSet<String> {
+fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in texts {
         for (at, _) in text.match_indices('.') {
             let before = text[..at].trim_end().trim_end_matches('`');
             let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-            let start = before.rfind(|c| !is_part(c)).map_or(0, |at| {
-                at + before[at..].chars().next().map_or(1, char::len_utf8)
-            });
+            let start = before
+                .rfind(|c| !is_part(c))
+                .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
             let word = &before[start..];
             found.extend(schemas.iter().find(|one| one.eq_ignore_ascii_case(word)).cloned());
         }
@@ -145,8 +139,7 @@ fn catalogue_of(
     rows: &CatalogueRows,
     grants: &Grants,
 ) -> Catalogue {
-    let mut catalogue =
-        Catalogue::new(dialect, scope.search_path.clone(), scope.folds_tables);
+    let mut catalogue = Catalogue::new(dialect, scope.search_path.clone(), scope.folds_tables);
     let mut tables: HashMap<ObjectName, Table> = HashMap::new();
     for row in &rows.tables {
         tables.insert(name(row, 0), table_of(row, dialect, grants));

@@ -167,7 +167,11 @@ async fn a_catalogue_leads_through_views_triggers_and_foreign_keys(dialect: Dial
     with_scratch(dialect, |db| async move {
         db.setup(schema(dialect)).await;
         let (code, document) = lineage_of(&db.url, jobs(dialect), &[]).await;
-        assert_eq!(document["lineage"]["groups"][0]["unknown"], serde_json::json!([]), "{document}");
+        assert_eq!(
+            document["lineage"]["groups"][0]["unknown"],
+            serde_json::json!([]),
+            "{document}"
+        );
         let expected = ["AUDIT_A WRITE_A audit", "LINES PURGE line", "READ WRITE_A head"];
         assert_eq!(pairs(&document), expected, "{dialect}: {document}");
         assert_eq!(code, 1);

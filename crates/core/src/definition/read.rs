@@ -18,8 +18,8 @@ use crate::definition::raw::{
 use crate::definition::read_audience::{addresses, rules};
 use crate::definition::read_checks::{checks, success};
 use crate::definition::read_kinds;
-use crate::definition::read_lineage::lineage;
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
+use crate::definition::read_lineage::lineage;
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::definition::read_schedules::schedule;

@@ -100,7 +100,8 @@ impl fmt::Display for DeclaredRows {
         if self.conditions.is_empty() {
             return Ok(());
         }
-        let one = |(column, values): &(String, Vec<String>)| format!("{column}={}", values.join("|"));
+        let one =
+            |(column, values): &(String, Vec<String>)| format!("{column}={}", values.join("|"));
         let all: Vec<String> = self.conditions.iter().map(one).collect();
         write!(f, "[{}]", all.join(", "))
     }

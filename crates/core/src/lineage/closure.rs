@@ -8,13 +8,12 @@ use crate::lineage::access::{
     Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey, ObjectName,
 };
 use crate::lineage::catalogue::{
-    BodyText, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction, TriggerEvent,
+    BodyText, Catalogue, Routine, RoutineLanguage, Table, TriggerAction,
 };
 use crate::lineage::reader::{Body, BodyKind, read_body};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
+use crate::lineage::settle::{bind_arguments, events_of, narrowed_view, row_binding, settle};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
-use crate::lineage::words::{Words, tokenize};
-use serde::Serialize;
-use sqlparser::tokenizer::Token;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::rc::Rc;
 
@@ -40,141 +39,6 @@ pub enum JobRoot {
         /// What its parameters `:name` are.
         params: Binding,
     },
-}
-
-/// A place in a text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
-    /// The routine, view or trigger, or what the job's own text is called.
-    pub text: String,
-    /// Line in it, from 1.
-    pub line: u32,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.text, self.line)
-    }
-}
-
-/// Why a part of a job is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum OpaqueReason {
-    /// The server hides a body from our user.
-    HiddenBody {
-        /// Whose.
-        name: String,
-        /// What the DBA may run to show it.
-        grant: String,
-    },
-    /// There is no such routine, or our user may not see it.
-    MissingRoutine {
-        /// Which.
-        name: String,
-    },
-    /// It is written in a language that is not read.
-    Language {
-        /// The routine.
-        name: String,
-        /// The language.
-        language: String,
-    },
-    /// A place of a body could not be read.
-    Unreadable {
-        /// Why.
-        why: String,
-    },
-    /// It is no SQL: a script, a call over HTTP, an executor.
-    NotSql {
-        /// What it is.
-        what: String,
-    },
-    /// Its data source could not be asked.
-    SourceAway {
-        /// Why.
-        why: String,
-    },
-    /// More than so many bodies and tables hang on it.
-    TooLarge {
-        /// The limit.
-        steps: usize,
-    },
-}
-
-impl std::fmt::Display for OpaqueReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::HiddenBody { name, grant } => {
-                write!(f, "the body of {name} is not visible to this user; {grant}")
-            }
-            Self::MissingRoutine { name } => {
-                write!(f, "there is no routine {name}, or this user may not see it")
-            }
-            Self::Language { name, language } => {
-                write!(f, "{name} is written in {language}, which is not read")
-            }
-            Self::Unreadable { why } => write!(f, "not readable: {why}"),
-            Self::NotSql { what } => write!(f, "{what} is not read"),
-            Self::SourceAway { why } => f.write_str(why),
-            Self::TooLarge { steps } => write!(f, "more than {steps} bodies and tables"),
-        }
-    }
-}
-
-/// A part of a job that is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OpaquePart {
-    /// Where.
-    pub place: Place,
-    /// Why.
-    pub reason: OpaqueReason,
-}
-
-/// An access of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct JobAccess {
-    /// The access, its table with the schema, its slice in terms of the job's values.
-    #[serde(flatten)]
-    pub access: Access,
-    /// The server and database of the table; names of different servers never meet.
-    pub server: String,
-    /// Where it is written.
-    pub place: Place,
-}
-
-/// All that is known of what a job does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct JobReading {
-    /// What it certainly may do.
-    pub accesses: Vec<JobAccess>,
-    /// What literals of statements that are made at run time suggest.
-    pub guesses: Vec<JobAccess>,
-    /// Statements that are made at run time.
-    pub dynamic: Vec<Place>,
-    /// Parts that are not known.
-    pub opaque: Vec<OpaquePart>,
-    /// Statements that were read by their words alone: rows and columns of them are not known.
-    pub read_by_words: Vec<Place>,
-    /// Routines, views and triggers that were read.
-    pub bodies: BTreeSet<String>,
-}
-
-impl JobReading {
-    /// Adds what another part of the job does.
-    pub fn extend(&mut self, other: Self) {
-        self.accesses.extend(other.accesses);
-        self.guesses.extend(other.guesses);
-        self.dynamic.extend(other.dynamic);
-        self.opaque.extend(other.opaque);
-        self.read_by_words.extend(other.read_by_words);
-        self.bodies.extend(other.bodies);
-    }
-
-    /// Whether everything that it does is known.
-    pub fn is_whole(&self) -> bool {
-        self.dynamic.is_empty() && self.opaque.is_empty()
-    }
 }
 
 /// Follows a job.
@@ -283,13 +147,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn follow_facts(
-        &mut self,
-        facts: &BodyFacts,
-        label: &str,
-        path: &[String],
-        binding: &Binding,
-    ) {
+    fn follow_facts(&mut self, facts: &BodyFacts, label: &str, path: &[String], binding: &Binding) {
         let place = |line: u32| Place { text: label.to_owned(), line };
         self.temporary.extend(facts.temporary.iter().cloned());
         let add = |list: &mut Vec<Place>, place: Place| {
@@ -340,8 +198,7 @@ impl Tracer<'_> {
     }
 
     fn follow_call(&mut self, call: &Call, place: &Place, path: &[String]) {
-        let routines =
-            self.catalogue.resolve_routine(&call.routine, call.arguments.len(), path);
+        let routines = self.catalogue.resolve_routine(&call.routine, call.arguments.len(), path);
         if routines.is_empty() {
             let own = ["pg_catalog", "information_schema", "sys", "mysql", "performance_schema"];
             let is_servers = match (call.kind, &call.routine.schema) {
@@ -408,7 +265,9 @@ impl Tracer<'_> {
     fn follow_access(&mut self, access: Access, place: Place, is_temporary: bool) {
         let system = ["information_schema", "pg_catalog", "performance_schema", "mysql", "sys"];
         let schema = access.table.schema.as_deref().unwrap_or_default();
-        if is_temporary || system.contains(&schema) || access.table.name.eq_ignore_ascii_case("dual")
+        if is_temporary
+            || system.contains(&schema)
+            || access.table.name.eq_ignore_ascii_case("dual")
         {
             return;
         }
@@ -557,164 +416,4 @@ impl Tracer<'_> {
             self.queue.push_back(Step::Access { access, place, is_temporary: false });
         }
     }
-}
-
-/// What each parameter of a routine is handed.
-fn bind_arguments(routine: &Routine, arguments: &[Argument]) -> Binding {
-    let mut binding = Binding::new();
-    for (at, param) in routine.params.iter().enumerate() {
-        let place = format!("${}", at + 1);
-        let name = param.name.as_ref().map(|name| name.to_lowercase());
-        let by_name = arguments.iter().find(|argument| {
-            argument.name.is_some() && argument.name.as_ref().map(|n| n.to_lowercase()) == name
-        });
-        // A parameter without a name is handed what stands in its place.
-        let by_place = arguments
-            .get(at)
-            .filter(|argument| argument.name.is_none() || param.name.is_none());
-        let values = by_name.or(by_place).and_then(|argument| argument.values.clone());
-        if let Some(name) = name {
-            binding.insert(name, values.clone());
-        }
-        binding.insert(place, values);
-    }
-    binding
-}
-
-/// The columns of the row a trigger sees.
-fn row_binding(slice: &Slice) -> Binding {
-    let mut binding = Binding::new();
-    for (column, conditions) in &slice.columns {
-        for row in ["new", "old"] {
-            let values = conditions.first().cloned();
-            binding.insert(format!("{row}.{}", column.to_lowercase()), values);
-        }
-    }
-    binding
-}
-
-/// What a table's definition says beyond the statement: names of columns by place, columns that change with others,
-/// keys of upserts, triggers that change the row first.
-fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -> Access {
-    let mut slice = Slice::default();
-    for (column, conditions) in &access.slice.columns {
-        let place = column.strip_prefix('#').and_then(|place| place.parse::<usize>().ok());
-        let name = match place {
-            Some(place) => table.columns.get(place.saturating_sub(1)).cloned(),
-            None => Some(column.clone()),
-        };
-        for values in conditions {
-            if let Some(name) = &name {
-                slice.require(name, values.clone());
-            }
-        }
-    }
-    access.slice = slice;
-    if access.mode == AccessMode::Upsert {
-        // The row that is changed agrees with the new one in its key, and may differ in all else.
-        let is_key = |column: &str| match &access.conflict_key {
-            Some(ConflictKey::Columns(key)) => key.contains(column),
-            Some(ConflictKey::AnyKey) | None => {
-                !table.unique_keys.is_empty()
-                    && table.unique_keys.iter().all(|key| key.contains(column))
-            }
-        };
-        access.slice.columns.retain(|column, _| is_key(column));
-    }
-    if access.mode == AccessMode::Update {
-        for column in &table.derived_columns {
-            access.written.add(column);
-        }
-    }
-    let events = events_of(&access);
-    let before = table.triggers.iter().filter(|trigger| trigger.is_before);
-    for trigger in before.filter(|one| one.events.iter().any(|event| events.contains(event))) {
-        if access.mode == AccessMode::Update {
-            access.written = ColumnSet::All;
-        }
-        match changed_columns(trigger, catalogue) {
-            ColumnSet::All => access.slice = Slice::default(),
-            ColumnSet::Only(changed) => {
-                access.slice.columns.retain(|column, _| !changed.contains(column));
-            }
-        }
-    }
-    access
-}
-
-/// The columns of its row that a trigger assigns: `NEW.a := …`, `SET NEW.a = …`.
-fn changed_columns(trigger: &Trigger, catalogue: &Catalogue) -> ColumnSet {
-    let text = match &trigger.action {
-        TriggerAction::Body(BodyText::Text(text)) => text,
-        TriggerAction::Body(BodyText::Hidden { .. }) => return ColumnSet::All,
-        TriggerAction::Calls(function) => {
-            let found = catalogue.resolve_routine(function, 0, &catalogue.search_path);
-            match found.first().map(|routine| &routine.body) {
-                Some(BodyText::Text(text)) => text,
-                Some(BodyText::Hidden { .. }) | None => return ColumnSet::All,
-            }
-        }
-    };
-    let Ok(tokens) = tokenize(text, catalogue.dialect, 1) else { return ColumnSet::All };
-    let words = Words(&tokens);
-    let mut changed = BTreeSet::new();
-    let is_assigned =
-        |at: usize| words.has(at, &Token::Assignment) || words.has(at, &Token::Eq);
-    for at in 0..tokens.len() {
-        if !words.is(at, "NEW") {
-            continue;
-        }
-        if words.has(at + 1, &Token::Period) && is_assigned(at + 3) {
-            changed.extend(words.word(at + 2).map(str::to_lowercase));
-        } else if words.has(at + 1, &Token::Assignment) || words.is(at.wrapping_sub(1), "INTO") {
-            return ColumnSet::All;
-        }
-    }
-    ColumnSet::Only(changed)
-}
-
-/// What triggers an access sets off.
-fn events_of(access: &Access) -> BTreeSet<TriggerEvent> {
-    use TriggerEvent::{Delete, Insert, Truncate, Update};
-    match access.mode {
-        AccessMode::Read => BTreeSet::new(),
-        AccessMode::Insert => BTreeSet::from([Insert]),
-        AccessMode::Upsert => BTreeSet::from([Insert, Update, Delete]),
-        AccessMode::Update => BTreeSet::from([Update]),
-        AccessMode::Delete => BTreeSet::from([Delete]),
-        AccessMode::Whole => BTreeSet::from([Truncate]),
-    }
-}
-
-/// A view's query with what its reader asks of its columns around it, so that its tables are narrowed too.
-fn narrowed_view(
-    text: &str,
-    access: &Access,
-    table: &Table,
-    dialect: DialectName,
-) -> (String, Binding) {
-    let mut binding = Binding::new();
-    let mut conditions = Vec::new();
-    let quote = |name: &str| match dialect {
-        DialectName::Mysql => format!("`{}`", name.replace('`', "``")),
-        DialectName::Postgres | DialectName::Sqlite => {
-            format!("\"{}\"", name.replace('"', "\"\""))
-        }
-    };
-    for (column, all) in &access.slice.columns {
-        if !table.columns.contains(column) {
-            continue;
-        }
-        for values in all {
-            let name = format!(":view_param_{}", binding.len());
-            conditions.push(format!("v.{} = {name}", quote(column)));
-            binding.insert(name, Some(values.clone()));
-        }
-    }
-    if conditions.is_empty() || access.mode.is_write() {
-        return (text.to_owned(), Binding::new());
-    }
-    let columns: Vec<String> = table.columns.iter().map(|column| quote(column)).collect();
-    let (columns, conditions) = (columns.join(", "), conditions.join(" AND "));
-    (format!("SELECT 1 FROM ({text}\n) v ({columns}) WHERE {conditions}"), binding)
 }

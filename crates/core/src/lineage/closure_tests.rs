@@ -22,11 +22,7 @@ fn table(columns: &[&str]) -> Table {
 }
 
 /// A catalogue of these routines and tables, all in schema `s`.
-fn catalogue(
-    dialect: DialectName,
-    routines: &[&str],
-    tables: Vec<(&str, Table)>,
-) -> Catalogue {
+fn catalogue(dialect: DialectName, routines: &[&str], tables: Vec<(&str, Table)>) -> Catalogue {
     let mut catalogue = Catalogue::new(dialect, vec!["s".to_owned()], false);
     for (table, value) in tables {
         catalogue.add_table(name(table), value);
@@ -198,9 +194,15 @@ fn what_cannot_be_seen_is_opaque_and_says_how_to_show_it() {
     let mut catalogue = self::catalogue(Mysql, &[], vec![]);
     catalogue.add_routine(again);
     let reading = read(catalogue, "CALL h(); CALL absent(1); SELECT other.f(1), now()");
-    assert!(matches!(&reading.opaque[0].reason, OpaqueReason::HiddenBody { grant, .. } if grant.contains("SHOW_ROUTINE")));
-    assert!(matches!(&reading.opaque[1].reason, OpaqueReason::MissingRoutine { name } if name == "absent"));
-    assert!(matches!(&reading.opaque[2].reason, OpaqueReason::MissingRoutine { name } if name == "other.f"));
+    assert!(
+        matches!(&reading.opaque[0].reason, OpaqueReason::HiddenBody { grant, .. } if grant.contains("SHOW_ROUTINE"))
+    );
+    assert!(
+        matches!(&reading.opaque[1].reason, OpaqueReason::MissingRoutine { name } if name == "absent")
+    );
+    assert!(
+        matches!(&reading.opaque[2].reason, OpaqueReason::MissingRoutine { name } if name == "other.f")
+    );
     assert_eq!(reading.opaque.len(), 3, "now() is the server's own");
 }
 
@@ -214,20 +216,25 @@ fn a_race_names_both_places_and_an_order_or_a_constant_ends_it() {
     let report = compare(&jobs, &[], catalogue(Postgres, &[], vec![]));
     let [race] = &report.conflicts[..] else { panic!("{:?}", report.conflicts) };
     assert_eq!((race.kind, race.table.as_str()), (ConflictKind::Race, "s.fx"));
-    assert_eq!((race.first.job.as_str(), race.first.place.to_string().as_str()), ("LOAD", "LOAD:1"));
+    assert_eq!(
+        (race.first.job.as_str(), race.first.place.to_string().as_str()),
+        ("LOAD", "LOAD:1")
+    );
     assert_eq!((race.second.job.as_str(), race.second.rows.as_str()), ("USE", "day = 1"));
     let coverage = report.coverage;
     assert_eq!((coverage.pairs, coverage.safe_pairs, coverage.conflicting_pairs), (3, 2, 1));
     let ordered = compare(&jobs, &[("LOAD", "USE")], catalogue(Postgres, &[], vec![]));
     assert_eq!((ordered.conflicts.len(), ordered.coverage.safe_pairs), (0, 2));
     assert_eq!(ordered.without_data, []);
-    let gate = compare(&jobs, &[("LOAD", "USE"), ("LOAD", "OTHER")], catalogue(Postgres, &[], vec![]));
+    let gate =
+        compare(&jobs, &[("LOAD", "USE"), ("LOAD", "OTHER")], catalogue(Postgres, &[], vec![]));
     assert_eq!(gate.without_data.len(), 1);
 }
 
 #[test]
 fn accesses_whose_order_does_not_matter_are_no_conflict() {
-    let tables = || vec![("period", table(&["batch_no", "status", "days"])), ("log", table(&["x"]))];
+    let tables =
+        || vec![("period", table(&["batch_no", "status", "days"])), ("log", table(&["x"]))];
     for (one, two, conflicts) in [
         ("INSERT INTO log VALUES (1)", "INSERT INTO log VALUES (2)", 0),
         ("INSERT INTO log VALUES (1)", "SELECT count(*) FROM log", 1),

@@ -3,7 +3,7 @@
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::JobCode;
 use crate::lineage::access::{Access, AccessMode};
-use crate::lineage::closure::{JobAccess, JobReading, OpaquePart, Place};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, Place};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -33,9 +33,9 @@ impl JobLineage {
 
     fn ignores(&self, access: &Access) -> bool {
         let (full, bare) = (access.table.to_string(), &access.table.name);
-        self.ignored.iter().any(|name| {
-            name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(bare)
-        })
+        self.ignored
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(bare))
     }
 }
 
@@ -205,12 +205,13 @@ fn reachable(dag: &Dag) -> Vec<PlaceSet> {
 /// The conflicts of two jobs, the gravest of each table alone.
 fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
     let mut found: Vec<JobConflict> = Vec::new();
-    let mut add = |conflict: JobConflict| {
-        match found.iter_mut().find(|known| known.table == conflict.table) {
-            Some(known) if conflict.kind < known.kind => *known = conflict,
-            Some(_) => {}
-            None => found.push(conflict),
-        }
+    let mut add = |conflict: JobConflict| match found
+        .iter_mut()
+        .find(|known| known.table == conflict.table)
+    {
+        Some(known) if conflict.kind < known.kind => *known = conflict,
+        Some(_) => {}
+        None => found.push(conflict),
     };
     let tables: BTreeSet<String> =
         one.reading.accesses.iter().map(|access| access.access.table.to_string()).collect();
@@ -221,7 +222,10 @@ fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
             kept.filter(|one| !job.ignores(&one.access)).cloned().collect()
         };
         let (mine, theirs) = (of(one), of(two));
-        if mine.iter().chain(&theirs).any(|access| one.ignores(&access.access) || two.ignores(&access.access))
+        if mine
+            .iter()
+            .chain(&theirs)
+            .any(|access| one.ignores(&access.access) || two.ignores(&access.access))
         {
             continue;
         }

@@ -20,9 +20,9 @@ pub struct CreatedRoutine {
 
 /// Words with which a statement of MySQL begins that may be a body.
 const BODY_STARTS: [&str; 25] = [
-    "BEGIN", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "CALL", "IF", "CASE", "WHILE", "REPEAT",
-    "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL", "EXECUTE", "PREPARE", "DROP", "CREATE", "ALTER",
-    "RENAME", "DO", "LOAD", "GET",
+    "BEGIN", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "CALL", "IF", "CASE", "WHILE",
+    "REPEAT", "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL", "EXECUTE", "PREPARE", "DROP",
+    "CREATE", "ALTER", "RENAME", "DO", "LOAD", "GET",
 ];
 
 /// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.
@@ -111,11 +111,7 @@ fn read_params(
         let has_name = at + 1 < to && !words.has(at + 1, &Token::LParen);
         let name = tokens.get(at).and_then(|token| name_of(&token.token, dialect));
         if is_input || !is_function || dialect != DialectName::Postgres {
-            params.push(RoutineParam {
-                name: name.filter(|_| has_name),
-                is_input,
-                is_output,
-            });
+            params.push(RoutineParam { name: name.filter(|_| has_name), is_input, is_output });
         }
         from = to + 1;
     }
@@ -149,7 +145,9 @@ fn postgres_body(
         let line = line_of(tokens[at].span);
         if words.is(at, "AS") {
             match &tokens.get(at + 1)?.token {
-                Token::DollarQuotedString(body) => return Some((language, body.value.clone(), line)),
+                Token::DollarQuotedString(body) => {
+                    return Some((language, body.value.clone(), line));
+                }
                 Token::SingleQuotedString(body) | Token::EscapedStringLiteral(body) => {
                     return Some((language, body.clone(), line));
                 }

@@ -56,8 +56,8 @@ impl StatementReader<'_> {
                 self.require(node, &column.1, flow.clone());
             }
         }
-        let is_replace = insert.replace_into
-            || matches!(insert.or, Some(ast::SqliteOnConflict::Replace));
+        let is_replace =
+            insert.replace_into || matches!(insert.or, Some(ast::SqliteOnConflict::Replace));
         if is_replace {
             self.nodes[node].mode = AccessMode::Upsert;
             self.nodes[node].conflict_key = Some(ConflictKey::AnyKey);
@@ -170,7 +170,9 @@ impl StatementReader<'_> {
         let own = self.scopes.last().map_or(0, |scope| scope.sources.len());
         match &update.from {
             None => {}
-            Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => {
+            Some(
+                UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables),
+            ) => {
                 for table in tables {
                     self.table_with_joins(table)?;
                 }
@@ -198,7 +200,8 @@ impl StatementReader<'_> {
             let of_alias = |source: &&Source| alias.as_ref().is_some_and(|a| *a == source.alias);
             let named: Vec<usize> =
                 sources[..own].iter().filter(of_alias).filter_map(table_of).collect();
-            let nodes = if named.is_empty() { self.owners(&sources[..own], &column) } else { named };
+            let nodes =
+                if named.is_empty() { self.owners(&sources[..own], &column) } else { named };
             for node in nodes {
                 let table = &mut self.nodes[node];
                 table.mode = AccessMode::Update;

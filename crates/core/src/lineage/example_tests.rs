@@ -151,7 +151,8 @@ fn an_order_that_data_needs_is_told_when_it_is_taken_away() {
                     silent.push(format!("{} -> {}", edge.0, edge.1));
                 }
             }
-            let without_data: &[&str] = if name.starts_with("month") { MONTH_END } else { QUARTER_END };
+            let without_data: &[&str] =
+                if name.starts_with("month") { MONTH_END } else { QUARTER_END };
             assert_eq!(silent, without_data, "{name} on {dialect}");
         }
     }

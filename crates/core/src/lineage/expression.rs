@@ -5,8 +5,8 @@ use crate::lineage::flow::{Flow, Operand};
 use crate::lineage::scope::{MetCall, Reading, Refused, StatementReader};
 use crate::lineage::slice::SliceValue;
 use sqlparser::ast::{
-    self, BinaryOperator, CaseWhen, CharacterLength, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Query, UnaryOperator, Value, WindowSpec, WindowType,
+    self, BinaryOperator, CaseWhen, CharacterLength, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Query, UnaryOperator, Value, WindowSpec, WindowType,
 };
 
 /// Functions that run the text they are handed, or another server's.
@@ -39,7 +39,9 @@ impl StatementReader<'_> {
                 self.condition(left)?;
                 self.condition(right)
             }
-            Expr::BinaryOp { left, op: BinaryOperator::Or, .. } if !matches!(**left, Expr::Value(_)) => {
+            Expr::BinaryOp { left, op: BinaryOperator::Or, .. }
+                if !matches!(**left, Expr::Value(_)) =>
+            {
                 self.alternatives(expr)
             }
             Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::Spaceship, right } => {
@@ -490,8 +492,7 @@ fn signed(op: UnaryOperator, flow: Flow) -> Flow {
         UnaryOperator::Plus => flow,
         UnaryOperator::Minus => Flow::any(flow.known.into_iter().map(|value| {
             let SliceValue::Number(number) = value else { return Flow::unknown() };
-            let negated =
-                number.strip_prefix('-').map_or(format!("-{number}"), ToOwned::to_owned);
+            let negated = number.strip_prefix('-').map_or(format!("-{number}"), ToOwned::to_owned);
             Flow::value(SliceValue::Number(negated))
         })),
         _ => Flow::unknown(),

@@ -24,9 +24,40 @@ const COUNTED_MAX: usize = 2_000;
 
 /// Words that stand before `(` and call nothing.
 const NO_FUNCTIONS: [&str; 34] = [
-    "IN", "VALUES", "VALUE", "AND", "OR", "NOT", "EXISTS", "ANY", "ALL", "SOME", "SELECT", "FROM", "WHERE",
-    "ON", "USING", "AS", "OVER", "PARTITION", "BY", "SET", "WHEN", "THEN", "ELSE", "CASE", "UNION",
-    "EXCEPT", "INTERSECT", "WITH", "INTO", "KEY", "CONFLICT", "INDEX", "TABLE", "RETURNING",
+    "IN",
+    "VALUES",
+    "VALUE",
+    "AND",
+    "OR",
+    "NOT",
+    "EXISTS",
+    "ANY",
+    "ALL",
+    "SOME",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "ON",
+    "USING",
+    "AS",
+    "OVER",
+    "PARTITION",
+    "BY",
+    "SET",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "CASE",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "WITH",
+    "INTO",
+    "KEY",
+    "CONFLICT",
+    "INDEX",
+    "TABLE",
+    "RETURNING",
 ];
 
 /// First words of statements in which TABLE stands before what is defined, and not before what is read.
@@ -178,8 +209,8 @@ impl WordReader<'_> {
             } else {
                 let Some((name, next)) = self.name(at) else { return };
                 let is_function = words.has(next, &Token::LParen) && mode == AccessMode::Read;
-                let is_common = name.schema.is_none()
-                    && self.common.contains(&name.name.to_lowercase());
+                let is_common =
+                    name.schema.is_none() && self.common.contains(&name.name.to_lowercase());
                 if is_function {
                     at = self.after_brackets(next);
                 } else {
@@ -201,9 +232,34 @@ impl WordReader<'_> {
     fn after_alias(&self, at: usize) -> usize {
         let words = self.words;
         let ends = [
-            "WHERE", "JOIN", "LEFT", "RIGHT", "INNER", "CROSS", "FULL", "NATURAL", "ON", "USING", "SET",
-            "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "FOR", "RETURNING",
-            "WINDOW", "VALUES", "SELECT", "FROM", "STRAIGHT_JOIN", "LOOP", "DO", "WITH",
+            "WHERE",
+            "JOIN",
+            "LEFT",
+            "RIGHT",
+            "INNER",
+            "CROSS",
+            "FULL",
+            "NATURAL",
+            "ON",
+            "USING",
+            "SET",
+            "GROUP",
+            "ORDER",
+            "HAVING",
+            "LIMIT",
+            "UNION",
+            "EXCEPT",
+            "INTERSECT",
+            "FOR",
+            "RETURNING",
+            "WINDOW",
+            "VALUES",
+            "SELECT",
+            "FROM",
+            "STRAIGHT_JOIN",
+            "LOOP",
+            "DO",
+            "WITH",
         ];
         let mut at = at;
         if words.is(at, "AS") {
@@ -301,9 +357,9 @@ pub(super) fn read_definition(
     if let (true, None, Some(at)) = (is_table, with_query, in_brackets) {
         with_query = Some(at);
     }
-    let is_temporary =
-        words.is_one_of(1, &["TEMPORARY", "TEMP"]) || words.is_one_of(2, &["TEMPORARY", "TEMP"])
-            || words.is_one_of(3, &["TEMPORARY", "TEMP"]) && words.is(1, "OR");
+    let is_temporary = words.is_one_of(1, &["TEMPORARY", "TEMP"])
+        || words.is_one_of(2, &["TEMPORARY", "TEMP"])
+        || words.is_one_of(3, &["TEMPORARY", "TEMP"]) && words.is(1, "OR");
     let end = with_query.unwrap_or(tokens.len());
     for (at, mode) in definition_places(&words, end) {
         let mut next = at;

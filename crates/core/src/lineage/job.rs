@@ -1,19 +1,18 @@
 //! From a job of a definition to what it does: its call or statements, the values of its parameters, its checks.
 
+use crate::domain::body::Items;
 use crate::domain::check::Expect;
 use crate::domain::id::SourceName;
 use crate::domain::job::{JobDef, ParamMode};
-use crate::domain::body::Items;
 use crate::domain::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
 use crate::domain::pool::LockMode;
 use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, ObjectName};
 use crate::lineage::catalogue::Catalogue;
-use crate::lineage::closure::{
-    JobAccess, JobReading, JobRoot, OpaquePart, OpaqueReason, Place, trace_job,
-};
+use crate::lineage::closure::{JobRoot, trace_job};
 use crate::lineage::conflict::JobLineage;
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet};
 use std::collections::BTreeMap;
 

@@ -13,11 +13,15 @@ mod dml;
 mod expression;
 mod fallback;
 mod flow;
+mod guess;
 mod job;
+mod nesting;
 mod query;
 mod reader;
+mod reading;
 mod rewrite;
 mod scope;
+mod settle;
 mod slice;
 mod split;
 mod words;
@@ -30,16 +34,15 @@ pub use catalogue::{
     BodyText, Cascade, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction,
     TriggerEvent,
 };
-pub use closure::{
-    JobAccess, JobReading, JobRoot, OpaquePart, OpaqueReason, Place, trace_job,
-};
+pub use closure::{JobRoot, trace_job};
 pub use conflict::{
     ConflictKind, ConflictReport, ConflictSide, JobConflict, JobLineage, LineageCoverage,
     OrderWithoutData, UnknownJob, collide, find_conflicts,
 };
 pub use create::{CreatedRoutine, language_of, parse_routine};
 pub use job::{LineageTarget, job_lineage};
-pub use reader::{Body, BodyKind, call_of, parse_routine_name, read_body};
+pub use reader::{Body, BodyKind, read_body};
+pub use reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
 pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 
 #[cfg(test)]

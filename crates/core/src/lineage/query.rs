@@ -6,7 +6,6 @@ use crate::lineage::scope::{
     CommonTable, OutputColumn, Reading, Refused, Relation, Scope, Source, SourceKind,
     StatementReader,
 };
-use crate::lineage::slice::SliceValue;
 use sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy,
     OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
@@ -35,7 +34,7 @@ impl StatementReader<'_> {
         let mut relation = self.set_expression(&query.body, order)?;
         self.limit(query.limit_clause.as_ref())?;
         if query.limit_clause.is_some() || query.fetch.is_some() {
-            forget_targets(&mut relation);
+            relation.forget_targets();
         }
         if !query.pipe_operators.is_empty() || query.settings.is_some() {
             return Err(Refused("pipe operators".to_owned()));
@@ -50,7 +49,7 @@ impl StatementReader<'_> {
         self.uses.push(0);
         let visible = self.common.len();
         if is_recursive {
-            let relation = opaque_relation();
+            let relation = Relation::opaque();
             self.common.push(CommonTable { name: name.clone(), relation, number });
         }
         let mut relation = self.query(&table.query)?;
@@ -58,7 +57,7 @@ impl StatementReader<'_> {
         self.rename(&mut relation, &table.alias);
         if is_recursive && self.uses[number] > 0 {
             // Each round reads the rows of the one before.
-            forget_flows(&mut relation);
+            relation.forget_flows();
         }
         // Uses within itself do not count.
         self.uses[number] = 0;
@@ -107,15 +106,14 @@ impl StatementReader<'_> {
             | SetExpr::Delete(statement)
             | SetExpr::Merge(statement) => {
                 self.statement(statement)?;
-                Ok(opaque_relation())
+                Ok(Relation::opaque())
             }
             SetExpr::Table(table) => {
-                let name =
-                    table.table_name.clone().ok_or_else(|| Refused("TABLE".to_owned()))?;
+                let name = table.table_name.clone().ok_or_else(|| Refused("TABLE".to_owned()))?;
                 let name = ObjectName { schema: table.schema_name.clone(), name };
                 let node = self.add_node(name, 1)?;
                 self.nodes[node].read = ColumnSet::All;
-                Ok(opaque_relation())
+                Ok(Relation::opaque())
             }
         }
     }
@@ -128,7 +126,7 @@ impl StatementReader<'_> {
             for star in left.stars.iter().chain(&right.stars) {
                 self.read_all(star, 0);
             }
-            return opaque_relation();
+            return Relation::opaque();
         }
         let mut merged = left;
         for (column, other) in merged.columns.iter_mut().zip(right.columns) {
@@ -193,7 +191,7 @@ impl StatementReader<'_> {
         }
         let text_has_window = select.projection.iter().any(has_window);
         if is_mixed || text_has_window || select.top.is_some() {
-            forget_targets(&mut relation);
+            relation.forget_targets();
         }
         self.scopes.pop();
         if let Some(into) = &select.into {
@@ -455,42 +453,12 @@ impl StatementReader<'_> {
             return;
         }
         if !relation.stars.is_empty() {
-            *relation = opaque_relation();
+            *relation = Relation::opaque();
             return;
         }
         for (column, named) in relation.columns.iter_mut().zip(&alias.columns) {
             column.name = Some(self.column_name(&named.name));
         }
-    }
-}
-
-/// A result of which nothing is known.
-fn opaque_relation() -> Relation {
-    Relation {
-        columns: Vec::new(),
-        stars: vec![Source {
-            alias: String::new(),
-            kind: SourceKind::Opaque,
-            is_nullable: false,
-        }],
-    }
-}
-
-fn forget_targets(relation: &mut Relation) {
-    for column in &mut relation.columns {
-        column.operand.targets.clear();
-    }
-    // `*` would hand conditions through.
-    if !relation.stars.is_empty() {
-        *relation = opaque_relation();
-    }
-}
-
-fn forget_flows(relation: &mut Relation) {
-    forget_targets(relation);
-    for column in &mut relation.columns {
-        column.operand.flow = Flow::unknown();
-        column.operand.flow.known.insert(SliceValue::Null);
     }
 }
 

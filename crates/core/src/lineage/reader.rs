@@ -2,12 +2,14 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{
-    Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, DynamicStatement,
-    ObjectName, RoutineParam, Unreadable,
+    Access, AccessMode, Argument, BodyFacts, Call, ColumnSet, DynamicStatement, RoutineParam,
+    Unreadable,
 };
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::fallback::{WordFacts, read_by_words, read_definition, read_name};
 use crate::lineage::flow::{Flow, solve, values_of};
+use crate::lineage::guess::guess_from_literals;
+use crate::lineage::nesting::is_shallow;
 use crate::lineage::rewrite::rewrite;
 use crate::lineage::scope::{Reading, Refused, StatementContext, StatementReader, TableNode};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
@@ -20,13 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest statement that the parser is given, in tokens; longer ones are read by words.
 const STATEMENT_MAX: usize = 40_000;
-/// Deepest nesting of operators and brackets that the parser is given: its tree is walked by recursion.
-const NESTING_MAX: usize = 150;
-/// Deepest nesting of brackets. The parser needs up to 100 KB of stack for a bracket in FROM (debug build), and a
-/// thread has 2 MB; brackets that hold a query or another bracket count as `BRACKET_COST`, others as one.
-const BRACKETS_MAX: usize = 30;
-/// What a bracket costs that holds a query, or stands before another bracket.
-const BRACKET_COST: usize = 3;
 /// Bodies within a body (`DO $$ … $$`).
 const BODIES_MAX: usize = 2;
 /// Rounds in which variables are followed.
@@ -111,7 +106,9 @@ impl BodyReader<'_> {
                 Piece::Expression { target: Some(name), .. }
                 | Piece::Declared(name)
                 | Piece::Unknown(name) => name,
-                Piece::Statement(_) | Piece::Expression { target: None, .. } | Piece::Dynamic(_) => {
+                Piece::Statement(_)
+                | Piece::Expression { target: None, .. }
+                | Piece::Dynamic(_) => {
                     continue;
                 }
             };
@@ -127,11 +124,7 @@ impl BodyReader<'_> {
 
     fn read_expression(&mut self, tokens: &[TokenWithSpan], target: Option<String>) {
         let Some(first) = tokens.first() else { return };
-        let word = Word {
-            value: "SELECT".to_owned(),
-            quote_style: None,
-            keyword: Keyword::SELECT,
-        };
+        let word = Word { value: "SELECT".to_owned(), quote_style: None, keyword: Keyword::SELECT };
         let mut statement = vec![TokenWithSpan { token: Token::Word(word), span: first.span }];
         statement.extend_from_slice(tokens);
         let flow = self.read_sql(&statement);
@@ -164,10 +157,10 @@ impl BodyReader<'_> {
             }
             "USE" => self.unreadable(words.line(0), "USE changes where names are looked for"),
             "ANALYZE" | "VACUUM" | "OPTIMIZE" | "CHECK" | "REPAIR" | "CHECKSUM" | "GRANT"
-            | "REVOKE" | "SHOW" | "FLUSH" | "KILL" | "NOTIFY" | "LISTEN" | "UNLISTEN" | "COMMENT"
-            | "SET" | "RESET" | "PRAGMA" | "LOCK" | "DISCARD" | "DELIMITER" | "REINDEX"
-            | "CLUSTER" | "CHECKPOINT" | "HANDLER" | "XA" | "PURGE" | "RESIGNAL" | "SIGNAL"
-            | "ABORT" | "END" | "BINLOG" | "CACHE" | "DEALLOCATE" => {}
+            | "REVOKE" | "SHOW" | "FLUSH" | "KILL" | "NOTIFY" | "LISTEN" | "UNLISTEN"
+            | "COMMENT" | "SET" | "RESET" | "PRAGMA" | "LOCK" | "DISCARD" | "DELIMITER"
+            | "REINDEX" | "CLUSTER" | "CHECKPOINT" | "HANDLER" | "XA" | "PURGE" | "RESIGNAL"
+            | "SIGNAL" | "ABORT" | "END" | "BINLOG" | "CACHE" | "DEALLOCATE" => {}
             "ATTACH" | "DETACH" => self.unreadable(words.line(0), "ATTACH brings other databases"),
             _ => {
                 let why = format!("a statement that begins with {first:?} is not known");
@@ -328,7 +321,7 @@ impl BodyReader<'_> {
         let is_first = self.facts.dynamic.is_empty();
         self.facts.dynamic.push(DynamicStatement { line });
         if is_first {
-            self.facts.guesses = guess(body, self.dialect);
+            self.facts.guesses = guess_from_literals(body, self.dialect);
         }
         // EXECUTE 'text' || (SELECT …) USING (SELECT …): what makes it, and what is handed in, is read like any
         // expression.
@@ -366,8 +359,7 @@ impl BodyReader<'_> {
                 let Some(Some(before)) = solved.get(name).cloned() else { continue };
                 let mut after = Some(before.clone());
                 for values in assigned {
-                    let bound =
-                        values.as_ref().and_then(|values| bind_outer(values, &solved));
+                    let bound = values.as_ref().and_then(|values| bind_outer(values, &solved));
                     after = match (after, bound) {
                         (Some(mut all), Some(more)) => {
                             all.extend(more);
@@ -466,112 +458,4 @@ fn is_routine(words: Words<'_>) -> bool {
     };
     let end = words.find(1, stops);
     (1..end).any(|at| words.is_one_of(at, &kinds))
-}
-
-/// Whether the parser's tree stays shallow: an estimate from brackets and operators.
-fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
-    let words = Words(tokens);
-    let mut levels = vec![NestingLevel::default()];
-    for (at, one) in tokens.iter().enumerate() {
-        match &one.token {
-            Token::LParen | Token::LBracket => {
-                let holds_query = words.is_one_of(at + 1, &["SELECT", "WITH"])
-                    || words.has(at + 1, &Token::LParen);
-                let cost = if holds_query { BRACKET_COST } else { 1 };
-                levels.push(NestingLevel { cost, ..NestingLevel::default() });
-            }
-            Token::RParen | Token::RBracket if levels.len() > 1 => {
-                let inner = levels.pop().unwrap_or_default();
-                if let Some(outer) = levels.last_mut() {
-                    outer.deepest = outer.deepest.max(inner.operators + inner.deepest + 1);
-                }
-            }
-            token => {
-                if let Some(level) = levels.last_mut() {
-                    level.count(token);
-                }
-            }
-        }
-        let brackets: usize = levels.iter().map(|level| level.cost).sum();
-        let depth: usize = levels.iter().map(|level| level.operators + level.deepest).sum();
-        if brackets > BRACKETS_MAX || depth > NESTING_MAX {
-            return false;
-        }
-    }
-    true
-}
-
-/// What is between an open bracket and its end.
-#[derive(Clone, Copy, Default)]
-struct NestingLevel {
-    /// What the bracket itself costs.
-    cost: usize,
-    /// Operators since the last comma.
-    operators: usize,
-    /// The deepest part so far.
-    deepest: usize,
-}
-
-impl NestingLevel {
-    fn count(&mut self, token: &Token) {
-        let deepens = ["AND", "OR", "UNION", "EXCEPT", "INTERSECT", "CASE", "NOT", "LIKE"];
-        match token {
-            Token::Comma => self.operators = 0,
-            Token::Word(word) => {
-                let is_deep = deepens.iter().any(|deep| word.value.eq_ignore_ascii_case(deep));
-                self.operators += usize::from(is_deep);
-            }
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::Period => {}
-            _ => self.operators += 1,
-        }
-    }
-}
-
-/// What literals of a body name, where they look like SQL.
-fn guess(body: &[TokenWithSpan], dialect: DialectName) -> Vec<Access> {
-    let mut found: Vec<Access> = Vec::new();
-    for (at, one) in body.iter().enumerate() {
-        let text = match &one.token {
-            Token::SingleQuotedString(text)
-            | Token::DoubleQuotedString(text)
-            | Token::EscapedStringLiteral(text) => text,
-            Token::DollarQuotedString(text) => &text.value,
-            _ => continue,
-        };
-        let line = u32::try_from(one.span.start.line).unwrap_or(1);
-        let Ok(tokens) = tokenize(text, dialect, line) else { continue };
-        let words = Words(&tokens);
-        let verbs = ["SELECT", "INSERT", "UPDATE", "DELETE", "FROM", "JOIN", "INTO", "TRUNCATE", "DROP",
-            "CREATE", "ALTER", "REPLACE", "MERGE", "WITH", "CALL", "RENAME"];
-        if tokens.len() < 2 || !words.is_one_of(0, &verbs) {
-            continue;
-        }
-        let goes_on = matches!(
-            body.get(at + 1).map(|next| &next.token),
-            Some(Token::StringConcat | Token::Comma)
-        );
-        let is_cut = goes_on && !text.ends_with(char::is_whitespace);
-        let mut accesses = read_by_words(&tokens, dialect).accesses;
-        accesses.extend(read_definition(&tokens, dialect).0.accesses);
-        let last = tokens.last().and_then(|token| name_of(&token.token, dialect));
-        accesses.retain(|access| !(is_cut && last.as_ref() == Some(&access.table.name)));
-        for access in accesses {
-            let is_known = |one: &Access| one.table == access.table && one.mode == access.mode;
-            if !found.iter().any(is_known) {
-                found.push(access);
-            }
-        }
-    }
-    found
-}
-
-/// The name of a routine as a call of it would find it; for readers of job definitions.
-pub fn parse_routine_name(text: &str, dialect: DialectName) -> Option<ObjectName> {
-    let tokens = tokenize(text, dialect, 1).ok()?;
-    read_name(&tokens, 0, dialect).map(|(name, _)| name)
-}
-
-/// A call of a procedure with known arguments.
-pub fn call_of(routine: ObjectName, arguments: Vec<Argument>) -> Call {
-    Call { routine, kind: CallKind::Procedure, arguments, line: 1 }
 }

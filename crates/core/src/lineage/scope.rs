@@ -78,6 +78,33 @@ pub(super) struct Relation {
     pub(super) stars: Vec<Source>,
 }
 
+impl Relation {
+    /// A result of which nothing is known.
+    pub(super) fn opaque() -> Self {
+        let source = Source { alias: String::new(), kind: SourceKind::Opaque, is_nullable: false };
+        Self { columns: Vec::new(), stars: vec![source] }
+    }
+
+    /// Lets no condition from outside narrow its tables: rows that are left out have a say in the rest.
+    pub(super) fn forget_targets(&mut self) {
+        for column in &mut self.columns {
+            column.operand.targets.clear();
+        }
+        // `*` would hand conditions through.
+        if !self.stars.is_empty() {
+            *self = Self::opaque();
+        }
+    }
+
+    /// The same, and what its columns are is not known.
+    pub(super) fn forget_flows(&mut self) {
+        self.forget_targets();
+        for column in &mut self.columns {
+            column.operand.flow = Flow::unknown();
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct OutputColumn {
     pub(super) name: Option<String>,

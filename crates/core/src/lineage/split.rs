@@ -251,8 +251,8 @@ impl<'t> Splitter<'t> {
     fn range(&mut self, from: usize, end: usize) {
         let mut start = from;
         for place in from..end {
-            let is_dots = self.words.has(place, &Token::Period)
-                && self.words.has(place + 1, &Token::Period);
+            let is_dots =
+                self.words.has(place, &Token::Period) && self.words.has(place + 1, &Token::Period);
             if is_dots || self.words.is(place, "BY") {
                 self.expression(start, place, None);
                 start = if is_dots { place + 2 } else { place + 1 };
@@ -278,8 +278,9 @@ impl<'t> Splitter<'t> {
         let is_sign = |w: Words<'_>, i: usize| w.has(i, &Token::Assignment) || w.has(i, &Token::Eq);
         // The target is a name with fields and places of an array: a second word is a statement's.
         let sign = words.find(at, |w, i| i >= end || is_sign(w, i));
-        let starts_target =
-            sign == at + 1 || words.has(at + 1, &Token::Period) || words.has(at + 1, &Token::LBracket);
+        let starts_target = sign == at + 1
+            || words.has(at + 1, &Token::Period)
+            || words.has(at + 1, &Token::LBracket);
         if sign >= end || !starts_target {
             return false;
         }
@@ -313,9 +314,7 @@ impl<'t> Splitter<'t> {
         while from < end {
             let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
             let sign = words
-                .find(from, |w, i| {
-                    i >= to || w.has(i, &Token::Eq) || w.has(i, &Token::Assignment)
-                })
+                .find(from, |w, i| i >= to || w.has(i, &Token::Eq) || w.has(i, &Token::Assignment))
                 .min(to);
             let target = if sign == from + 1 { self.name(from) } else { None };
             self.expression((sign + 1).min(to), to, target);
@@ -422,10 +421,7 @@ impl<'t> Splitter<'t> {
             return;
         }
         let value = words.find(from, |w, i| {
-            i >= end
-                || w.is(i, "DEFAULT")
-                || w.has(i, &Token::Assignment)
-                || w.has(i, &Token::Eq)
+            i >= end || w.is(i, "DEFAULT") || w.has(i, &Token::Assignment) || w.has(i, &Token::Eq)
         });
         let mut at = from;
         let mut names = Vec::new();

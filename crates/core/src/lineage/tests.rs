@@ -18,8 +18,7 @@ fn read(text: &str, dialect: DialectName) -> BodyFacts {
 
 fn read_sql(text: &str, dialect: DialectName) -> BodyFacts {
     let catalogue = Catalogue::new(dialect, vec!["db".to_owned()], false);
-    let body =
-        Body { text, kind: BodyKind::Sql, params: &[], path: &catalogue.search_path };
+    let body = Body { text, kind: BodyKind::Sql, params: &[], path: &catalogue.search_path };
     read_body(&body, &catalogue)
 }
 
@@ -209,7 +208,10 @@ fn dynamic_sql_is_always_told_with_what_its_literals_say() {
     }
     let facts = read("CREATE PROCEDURE p() EXECUTE IMMEDIATE 'TRUNCATE TABLE whole'", Mysql);
     assert_eq!(facts.guesses.len(), 1);
-    assert_eq!((facts.guesses[0].table.name.as_str(), facts.guesses[0].mode), ("whole", AccessMode::Whole));
+    assert_eq!(
+        (facts.guesses[0].table.name.as_str(), facts.guesses[0].mode),
+        ("whole", AccessMode::Whole)
+    );
 }
 
 #[test]
