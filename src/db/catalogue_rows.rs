@@ -84,7 +84,7 @@ SELECT unique_constraint_schema, referenced_table_name, constraint_schema, table
   FROM information_schema.referential_constraints WHERE constraint_schema = ?";
 const MYSQL_ROUTINES: &str = "\
 SELECT CONCAT(routine_schema, ' ', routine_type, ' ', specific_name), routine_schema, routine_name, LOWER(routine_body),
-       routine_definition, NULL
+       routine_definition, sql_mode
   FROM information_schema.routines WHERE routine_schema = ? AND routine_type IN ('PROCEDURE', 'FUNCTION')";
 const MYSQL_PARAMS: &str = "\
 SELECT CONCAT(specific_schema, ' ', routine_type, ' ', specific_name), ordinal_position, parameter_name, COALESCE(parameter_mode, 'IN')

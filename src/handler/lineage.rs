@@ -290,7 +290,7 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants
         let schema = text(row, 1).unwrap_or_default();
         let is_mysql = catalogue.dialect == DialectName::Mysql;
         let language = match (is_mysql, text(row, 3)) {
-            (true, Some("sql")) => RoutineLanguage::Procedural,
+            (true, Some("sql")) => mysql_language(text(row, 5).unwrap_or_default()),
             (true, other) => RoutineLanguage::Other(other.unwrap_or("another language").to_owned()),
             (false, other) => language_of(other.unwrap_or_default()),
         };
@@ -311,6 +311,15 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants
             body,
             search_path,
         });
+    }
+}
+
+/// The modes of MySQL in which a body was made may change what its quotes and words mean.
+fn mysql_language(sql_mode: &str) -> RoutineLanguage {
+    let changes = ["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE"];
+    match sql_mode.split(',').find(|mode| changes.contains(mode)) {
+        Some(mode) => RoutineLanguage::Other(format!("SQL of mode {mode}")),
+        None => RoutineLanguage::Procedural,
     }
 }
 

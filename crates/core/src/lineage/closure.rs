@@ -4,6 +4,7 @@
 //! A queue and no recursion; each body is followed once for each set of arguments.
 
 use crate::domain::source::DialectName;
+use crate::domain::statement::split;
 use crate::lineage::access::{
     Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey, ObjectName,
 };
@@ -91,14 +92,25 @@ impl Tracer<'_> {
                 self.queue.push_back(Step::Call { call, place, path });
             }
             JobRoot::Statements { text, label, params } => {
-                let body = Body { text, kind: BodyKind::Sql, params: &[], path: &path };
-                let facts = Rc::new(read_body(&body, self.catalogue));
-                self.queue.push_back(Step::Facts {
-                    facts,
-                    label: label.clone(),
-                    path,
-                    binding: params.clone(),
-                });
+                for statement in split(text, self.catalogue.dialect) {
+                    // Making a routine does not run it.
+                    if statement.is_routine {
+                        continue;
+                    }
+                    let body = Body {
+                        text: &statement.text,
+                        first_line: statement.line,
+                        kind: BodyKind::Sql,
+                        params: &[],
+                        path: &path,
+                    };
+                    self.queue.push_back(Step::Facts {
+                        facts: Rc::new(read_body(&body, self.catalogue)),
+                        label: label.clone(),
+                        path: path.clone(),
+                        binding: params.clone(),
+                    });
+                }
             }
         }
     }
@@ -251,7 +263,8 @@ impl Tracer<'_> {
         let facts = match self.read.get(&cached) {
             Some(facts) => facts.clone(),
             None => {
-                let body = Body { text, kind, params: &routine.params, path: &own_path };
+                let body =
+                    Body { text, first_line: 1, kind, params: &routine.params, path: &own_path };
                 let facts = Rc::new(read_body(&body, self.catalogue));
                 self.read.insert(cached, facts.clone());
                 facts
@@ -340,7 +353,8 @@ impl Tracer<'_> {
             DialectName::Mysql => schema,
             DialectName::Postgres | DialectName::Sqlite => self.catalogue.search_path.clone(),
         };
-        let body = Body { text: &text, kind: BodyKind::Sql, params: &[], path: &path };
+        let body =
+            Body { text: &text, first_line: 1, kind: BodyKind::Sql, params: &[], path: &path };
         let mut facts = read_body(&body, self.catalogue);
         if access.mode.is_write() {
             // A view that is written through writes its tables.
@@ -384,7 +398,7 @@ impl Tracer<'_> {
                 }
                 TriggerAction::Body(BodyText::Text(text)) => {
                     let kind = BodyKind::Procedural;
-                    let body = Body { text, kind, params: &[], path: &path };
+                    let body = Body { text, first_line: 1, kind, params: &[], path: &path };
                     let facts = Rc::new(read_body(&body, self.catalogue));
                     self.reading.bodies.insert(format!("trigger {}", trigger.name));
                     let label = trigger.name.clone();

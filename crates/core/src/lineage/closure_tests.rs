@@ -188,6 +188,11 @@ fn what_cannot_be_seen_is_opaque_and_says_how_to_show_it() {
     let reasons: Vec<String> = reading.opaque.iter().map(|part| part.reason.to_string()).collect();
     assert!(reasons.iter().any(|reason| reason.contains("not readable")), "{reasons:?}");
 
+    for (sql, dialect) in [("USE other", Mysql), ("SET LOCAL search_path TO other", Postgres)] {
+        let reading = read(self::catalogue(dialect, &[], vec![]), sql);
+        let why = reading.opaque.first().map(|part| part.reason.to_string()).unwrap_or_default();
+        assert!(why.contains("changes where names are looked for"), "{sql}: {why}");
+    }
     let mut again = parse_routine("CREATE PROCEDURE h() SELECT 1", Mysql).expect("h").routine;
     again.name = name("h");
     again.body = BodyText::Hidden { grant: "GRANT SHOW_ROUTINE ON *.* TO 'u'@'%'".to_owned() };

@@ -54,7 +54,7 @@ fn read(one: &CorpusRoutine, dialect: DialectName) -> BodyFacts {
         _ => BodyKind::Sql,
     };
     let params = &made.routine.params;
-    read_body(&Body { text, kind, params, path: &catalogue.search_path }, &catalogue)
+    read_body(&Body { text, first_line: 1, kind, params, path: &catalogue.search_path }, &catalogue)
 }
 
 /// Tables of an access list without the routine's temporary ones.

@@ -41,6 +41,8 @@ pub enum BodyKind {
 pub struct Body<'t> {
     /// The text of the body alone.
     pub text: &'t str,
+    /// The line of its first line, from 1.
+    pub first_line: u32,
     /// How it is written.
     pub kind: BodyKind,
     /// Parameters of the routine.
@@ -60,7 +62,7 @@ pub fn read_body(body: &Body<'_>, catalogue: &Catalogue) -> BodyFacts {
         assigned: BTreeMap::new(),
         facts: BodyFacts::default(),
     };
-    reader.read(body.text, 1, 0);
+    reader.read(body.text, body.first_line, 0);
     let bindings = reader.solve_variables();
     bind_facts(&mut reader.facts, &bindings);
     reader.facts
@@ -99,6 +101,10 @@ impl BodyReader<'_> {
     }
 
     fn learn_variables(&mut self, pieces: &[Piece<'_>]) {
+        // `#variable_conflict use_column`: a name of both is the column's, so that none is taken for a variable.
+        if self.body.text.contains("use_column") {
+            return;
+        }
         let params = self.body.params.iter().filter_map(|param| param.name.as_deref());
         self.variables.extend(params.map(str::to_lowercase));
         for piece in pieces {
@@ -154,6 +160,9 @@ impl BodyReader<'_> {
                 if let Some(at) = query {
                     self.read_sql(&tokens[at..]);
                 }
+            }
+            "SET" if (1..words.len()).any(|at| words.is(at, "SEARCH_PATH")) => {
+                self.unreadable(words.line(0), "SET search_path changes where names are looked for");
             }
             "USE" => self.unreadable(words.line(0), "USE changes where names are looked for"),
             "ANALYZE" | "VACUUM" | "OPTIMIZE" | "CHECK" | "REPAIR" | "CHECKSUM" | "GRANT"

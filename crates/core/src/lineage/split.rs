@@ -49,6 +49,9 @@ impl<'t> Splitter<'t> {
         let (words, at) = (self.words, self.at);
         if words.has(at, &Token::SemiColon) {
             self.at += 1;
+        } else if words.has(at, &Token::Sharp) {
+            // #variable_conflict use_column
+            self.at += 3;
         } else if words.has(at, &Token::ShiftLeft) {
             // <<label>>
             self.at = words.find(at, |w, i| w.has(i, &Token::ShiftRight)) + 1;
@@ -301,6 +304,9 @@ impl<'t> Splitter<'t> {
         let end = words.find_end(at);
         let plain = ["TRANSACTION", "NAMES", "CHARSET", "CHARACTER", "ROLE", "CONSTRAINTS"];
         if self.dialect == DialectName::Postgres || words.is_one_of(at + 1, &plain) {
+            if (at..end).any(|place| words.is(place, "SEARCH_PATH")) {
+                self.pieces.push(Piece::Statement(&self.all[at..end]));
+            }
             self.at = end + 1;
             return true;
         }

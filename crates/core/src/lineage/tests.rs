@@ -11,14 +11,26 @@ fn read(text: &str, dialect: DialectName) -> BodyFacts {
     let BodyText::Text(body) = &made.routine.body else { panic!("a text") };
     let params = &made.routine.params;
     read_body(
-        &Body { text: body, kind: BodyKind::Procedural, params, path: &catalogue.search_path },
+        &Body {
+            text: body,
+            first_line: 1,
+            kind: BodyKind::Procedural,
+            params,
+            path: &catalogue.search_path,
+        },
         &catalogue,
     )
 }
 
 fn read_sql(text: &str, dialect: DialectName) -> BodyFacts {
     let catalogue = Catalogue::new(dialect, vec!["db".to_owned()], false);
-    let body = Body { text, kind: BodyKind::Sql, params: &[], path: &catalogue.search_path };
+    let body = Body {
+        text,
+        first_line: 1,
+        kind: BodyKind::Sql,
+        params: &[],
+        path: &catalogue.search_path,
+    };
     read_body(&body, &catalogue)
 }
 
