@@ -251,6 +251,15 @@ fn a_race_is_printed_with_both_places_and_the_fix() {
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    let (code, text, _) = said(folder.path(), &["lineage", "show", "dag.yaml", "USE"]);
+    assert_eq!((code, text.as_str()), (0, "USE\n  reads main.fx [day = 1]  USE:1\n"));
+    let (code, text, _) = said(folder.path(), &["lineage", "impact", "dag.yaml", "--table", "fx"]);
+    assert_eq!(code, 0);
+    let expected = "fx is written by LOAD (deletes from)\n  read by USE (reads)\n";
+    assert_eq!(text, expected);
+    let (code, _, error) = said(folder.path(), &["lineage", "show", "dag.yaml", "USED"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("has no active job USED"), "{error}");
     let (code, text, _) = said(folder.path(), &["check", "dag.yaml", "--lineage", "--lang", "zh"]);
     assert_eq!(code, 1);
     assert!(text.contains("RACE      LOAD 与 USE"), "{text}");

@@ -9,7 +9,7 @@ use crate::domain::sql_text::SqlText;
 use crate::lineage::{
     BodyText, Cascade, Catalogue, ConflictKind, ConflictReport, JobReading, LineageTarget,
     ObjectName, OpaqueReason, Table, Trigger, TriggerAction, TriggerEvent, find_conflicts,
-    job_lineage, parse_routine,
+    find_impact, job_lineage, parse_routine,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -234,6 +234,26 @@ fn a_race_names_both_places_and_an_order_or_a_constant_ends_it() {
     let gate =
         compare(&jobs, &[("LOAD", "USE"), ("LOAD", "OTHER")], catalogue(Postgres, &[], vec![]));
     assert_eq!(gate.without_data.len(), 1);
+}
+
+#[test]
+fn a_change_of_a_table_reaches_those_who_read_what_its_readers_write() {
+    let jobs = [
+        job("LOAD", "INSERT INTO fx VALUES (1)"),
+        job("AP", "INSERT INTO journal (code, x) SELECT 'AP', r FROM fx"),
+        job("AR", "INSERT INTO journal (code, x) SELECT 'AR', n FROM invoice"),
+        job("AP_SUM", "INSERT INTO total SELECT sum(x) FROM journal WHERE code = 'AP'"),
+        job("AR_SUM", "SELECT sum(x) FROM journal WHERE code = 'AR'"),
+        job("DYN", "DO $$ BEGIN EXECUTE x; END $$"),
+    ];
+    let targets = targets(catalogue(Postgres, &[], vec![]));
+    let lineages: Vec<_> = jobs.iter().map(|job| job_lineage(job, &targets)).collect();
+    let found = find_impact(&lineages, "FX");
+    assert_eq!(found.writers.iter().map(|one| one.job.as_str()).collect::<Vec<_>>(), ["LOAD"]);
+    let reached: Vec<_> =
+        found.reached.iter().map(|one| (one.job.as_str(), one.through.as_deref())).collect();
+    assert_eq!(reached, [("AP", None), ("AP_SUM", Some("AP"))], "AR has rows of its own");
+    assert_eq!(found.unknown, ["DYN"]);
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn refills(accesses: &[JobAccess]) -> bool {
 }
 
 /// Whether the order of two accesses matters, and both are of one server.
-fn meet(one: &JobAccess, two: &JobAccess) -> bool {
+pub(super) fn meet(one: &JobAccess, two: &JobAccess) -> bool {
     one.server == two.server && collide(&one.access, &two.access)
 }
 

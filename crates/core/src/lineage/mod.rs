@@ -14,6 +14,7 @@ mod expression;
 mod fallback;
 mod flow;
 mod guess;
+mod impact;
 mod job;
 mod nesting;
 mod query;
@@ -40,6 +41,7 @@ pub use conflict::{
     OrderWithoutData, UnknownJob, collide, find_conflicts,
 };
 pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
 pub use job::{LineageTarget, job_lineage};
 pub use reader::{Body, BodyKind, read_body};
 pub use reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};

@@ -162,7 +162,10 @@ impl BodyReader<'_> {
                 }
             }
             "SET" if (1..words.len()).any(|at| words.is(at, "SEARCH_PATH")) => {
-                self.unreadable(words.line(0), "SET search_path changes where names are looked for");
+                self.unreadable(
+                    words.line(0),
+                    "SET search_path changes where names are looked for",
+                );
             }
             "USE" => self.unreadable(words.line(0), "USE changes where names are looked for"),
             "ANALYZE" | "VACUUM" | "OPTIMIZE" | "CHECK" | "REPAIR" | "CHECKSUM" | "GRANT"
