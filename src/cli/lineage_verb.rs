@@ -88,7 +88,7 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
                 reading: &job.reading,
             })
             .collect();
-        out::json(&documents)?;
+        out::json(&serde_json::to_value(&documents)?)?;
         return Ok(Ended::Well);
     }
     for job in &jobs {
@@ -124,7 +124,7 @@ async fn impact(global: &Global, args: &ImpactArgs) -> Result<Ended> {
     let jobs = read_jobs(global, &args.file).await?;
     let found = find_impact(&jobs, &args.table);
     if global.json {
-        out::json(&found)?;
+        out::json(&serde_json::to_value(&found)?)?;
         return Ok(Ended::Well);
     }
     out::lines(describe_impact(&args.table, &found, global.lang()).into_iter());
