@@ -263,34 +263,10 @@ impl StatementReader<'_> {
 
     /// The parts of an expression whose value is not followed.
     fn parts(&mut self, expr: &Expr) -> Reading<()> {
+        if let Some(operands) = operands(expr) {
+            return self.all(operands);
+        }
         match expr {
-            Expr::IsFalse(one)
-            | Expr::IsNotFalse(one)
-            | Expr::IsTrue(one)
-            | Expr::IsNotTrue(one)
-            | Expr::IsNull(one)
-            | Expr::IsNotNull(one)
-            | Expr::IsUnknown(one)
-            | Expr::IsNotUnknown(one)
-            | Expr::IsJson { expr: one, .. }
-            | Expr::IsNormalized { expr: one, .. }
-            | Expr::JsonAccess { value: one, .. }
-            | Expr::Extract { expr: one, .. }
-            | Expr::Ceil { expr: one, .. }
-            | Expr::Floor { expr: one, .. }
-            | Expr::Prefixed { value: one, .. }
-            | Expr::Named { expr: one, .. }
-            | Expr::CompoundFieldAccess { root: one, .. }
-            | Expr::OuterJoin(one) => self.all([&**one]),
-            Expr::IsDistinctFrom(one, two)
-            | Expr::IsNotDistinctFrom(one, two)
-            | Expr::BinaryOp { left: one, right: two, .. }
-            | Expr::AnyOp { left: one, right: two, .. }
-            | Expr::AllOp { left: one, right: two, .. }
-            | Expr::InUnnest { expr: one, array_expr: two, .. }
-            | Expr::AtTimeZone { timestamp: one, time_zone: two }
-            | Expr::Position { expr: one, r#in: two }
-            | Expr::RLike { expr: one, pattern: two, .. } => self.all([&**one, &**two]),
             Expr::Like { expr, pattern, escape_char, .. }
             | Expr::ILike { expr, pattern, escape_char, .. }
             | Expr::SimilarTo { expr, pattern, escape_char, .. } => {
@@ -430,6 +406,40 @@ impl StatementReader<'_> {
             call.kind = CallKind::Procedure;
         }
         Ok(())
+    }
+}
+
+/// The operands of an expression that has one or two of them, and nothing else.
+fn operands(expr: &Expr) -> Option<Vec<&Expr>> {
+    match expr {
+        Expr::IsFalse(one)
+        | Expr::IsNotFalse(one)
+        | Expr::IsTrue(one)
+        | Expr::IsNotTrue(one)
+        | Expr::IsNull(one)
+        | Expr::IsNotNull(one)
+        | Expr::IsUnknown(one)
+        | Expr::IsNotUnknown(one)
+        | Expr::IsJson { expr: one, .. }
+        | Expr::IsNormalized { expr: one, .. }
+        | Expr::JsonAccess { value: one, .. }
+        | Expr::Extract { expr: one, .. }
+        | Expr::Ceil { expr: one, .. }
+        | Expr::Floor { expr: one, .. }
+        | Expr::Prefixed { value: one, .. }
+        | Expr::Named { expr: one, .. }
+        | Expr::CompoundFieldAccess { root: one, .. }
+        | Expr::OuterJoin(one) => Some(vec![one]),
+        Expr::IsDistinctFrom(one, two)
+        | Expr::IsNotDistinctFrom(one, two)
+        | Expr::BinaryOp { left: one, right: two, .. }
+        | Expr::AnyOp { left: one, right: two, .. }
+        | Expr::AllOp { left: one, right: two, .. }
+        | Expr::InUnnest { expr: one, array_expr: two, .. }
+        | Expr::AtTimeZone { timestamp: one, time_zone: two }
+        | Expr::Position { expr: one, r#in: two }
+        | Expr::RLike { expr: one, pattern: two, .. } => Some(vec![one, two]),
+        _ => None,
     }
 }
 

@@ -113,14 +113,11 @@ impl Rewriter<'_> {
         if self.is_mysql() {
             return self.skip_of_mysql();
         }
-        if words.is(at, "ONLY")
-            && at > 0
-            && words.is_one_of(at - 1, &["FROM", "UPDATE", "INTO", "JOIN", "TABLE", "TRUNCATE"])
-        {
-            self.at += 1;
-        } else if words.is_one_of(at, &["SYMMETRIC", "ASYMMETRIC"])
-            && words.is(at.wrapping_sub(1), "BETWEEN")
-        {
+        let tables = ["FROM", "UPDATE", "INTO", "JOIN", "TABLE", "TRUNCATE"];
+        let is_only = words.is(at, "ONLY") && words.is_one_of(at.wrapping_sub(1), &tables);
+        let is_symmetric = words.is_one_of(at, &["SYMMETRIC", "ASYMMETRIC"])
+            && words.is(at.wrapping_sub(1), "BETWEEN");
+        if is_only || is_symmetric {
             self.at += 1;
         } else if words.is(at, "OF") && words.is_one_of(at.wrapping_sub(1), &["UPDATE", "SHARE"]) {
             // FOR UPDATE OF a, b

@@ -222,7 +222,8 @@ mod tests {
             (param.clone(), text("AP"), false),
             (symbol.clone(), symbol, false),
         ] {
-            let (a, b) = (slice("c", &[one.clone()]), slice("c", &[two.clone()]));
+            let (a, b) =
+                (slice("c", std::slice::from_ref(&one)), slice("c", std::slice::from_ref(&two)));
             assert_eq!(a.is_apart_from(&b), apart, "{one} / {two}");
             assert_eq!(b.is_apart_from(&a), apart, "{two} / {one}");
         }

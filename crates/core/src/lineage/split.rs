@@ -81,7 +81,7 @@ impl<'t> Splitter<'t> {
         let tokens = &self.all[self.at..end];
         if self.words.is(self.at, "EXECUTE") || self.words.is(self.at, "PREPARE") {
             self.pieces.push(Piece::Dynamic(tokens));
-            self.into_targets(self.at, end);
+            self.fill_targets(self.at, end);
         } else {
             self.pieces.push(Piece::Statement(tokens));
         }
@@ -335,7 +335,7 @@ impl<'t> Splitter<'t> {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
         if words.is(at, "FETCH") {
-            self.into_targets(at, end);
+            self.fill_targets(at, end);
         } else if words.is(at, "OPEN") {
             let query = words.find(at, |w, i| i >= end || w.is(i, "FOR"));
             if query < end && words.is(query + 1, "EXECUTE") {
@@ -355,7 +355,7 @@ impl<'t> Splitter<'t> {
     }
 
     /// The variables behind INTO.
-    fn into_targets(&mut self, from: usize, end: usize) {
+    fn fill_targets(&mut self, from: usize, end: usize) {
         let mut at = self.words.find(from, |w, i| i >= end || w.is(i, "INTO")) + 1;
         while at < end {
             if let Some(name) = self.name(at) {
