@@ -190,7 +190,8 @@ async fn a_hidden_body_is_opaque_and_names_the_grant(dialect: DialectName) {
             &format!("GRANT SELECT, UPDATE ON `{schema}`.* TO {name}"),
         ])
         .await;
-        let (code, document) = lineage_of(&login.url, jobs(dialect), &[]).await;
+        let two: Vec<String> = jobs(dialect).lines().take(2).map(str::to_owned).collect();
+        let (code, document) = lineage_of(&login.url, two.join("\n"), &[]).await;
         login.drop(&db).await;
         let unknown = document["lineage"]["groups"][0]["unknown"].as_array().expect("a list");
         let of = |job: &str| {
