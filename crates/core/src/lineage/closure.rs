@@ -21,6 +21,9 @@ use std::rc::Rc;
 /// Bodies and accesses that are followed for one job at most.
 const STEPS_MAX: usize = 20_000;
 
+/// Places of one kind that are kept for one job; that there is one is what counts.
+const PLACES_MAX: usize = 1_000;
+
 /// Where a job begins.
 #[derive(Clone, Debug)]
 pub enum JobRoot {
@@ -154,7 +157,7 @@ impl Tracer<'_> {
 
     fn add_opaque(&mut self, place: Place, reason: OpaqueReason) {
         let part = OpaquePart { place, reason };
-        if !self.reading.opaque.contains(&part) {
+        if self.reading.opaque.len() < PLACES_MAX && !self.reading.opaque.contains(&part) {
             self.reading.opaque.push(part);
         }
     }
@@ -163,7 +166,7 @@ impl Tracer<'_> {
         let place = |line: u32| Place { text: label.to_owned(), line };
         self.temporary.extend(facts.temporary.iter().cloned());
         let add = |list: &mut Vec<Place>, place: Place| {
-            if !list.contains(&place) {
+            if list.len() < PLACES_MAX && !list.contains(&place) {
                 list.push(place);
             }
         };

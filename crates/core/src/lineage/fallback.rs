@@ -192,41 +192,55 @@ impl WordReader<'_> {
         false
     }
 
-    /// A list of tables with aliases: `a x, b AS y, (SELECT …) z`.
+    /// A list of tables with aliases: `a x, (b, c), (SELECT …) z`. Brackets are kept on a stack of their ends.
     fn list(&mut self, from: usize, mode: AccessMode) {
         let words = self.words;
+        let mut outer = Vec::new();
         let mut at = from;
         loop {
             while words.is_one_of(at, &["ONLY", "LATERAL", "TABLE", "IGNORE", "LOW_PRIORITY"]) {
                 at += 1;
             }
-            if words.has(at, &Token::LParen) {
-                // (a, b) of MySQL, or a query, which is met by itself.
-                if !words.is_one_of(at + 1, &["SELECT", "WITH", "VALUES"]) {
-                    self.list(at + 1, mode);
+            let is_query = words.is_one_of(at + 1, &["SELECT", "WITH", "VALUES"]);
+            if words.has(at, &Token::LParen) && !is_query {
+                outer.push(self.after_brackets(at));
+                at += 1;
+                continue;
+            }
+            at = match self.name(at) {
+                // A query is met by itself.
+                _ if words.has(at, &Token::LParen) => self.after_brackets(at),
+                Some((name, next)) => self.listed(name, (at, next), mode),
+                None => match outer.pop() {
+                    Some(end) => end,
+                    None => return,
+                },
+            };
+            loop {
+                at = self.after_alias(at);
+                if words.has(at, &Token::Comma) && mode != AccessMode::Upsert {
+                    at += 1;
+                    break;
                 }
-                at = self.after_brackets(at);
-            } else {
-                let Some((name, next)) = self.name(at) else { return };
-                let is_function = words.has(next, &Token::LParen) && mode == AccessMode::Read;
-                let is_common =
-                    name.schema.is_none() && self.common.contains(&name.name.to_lowercase());
-                if is_function {
-                    at = self.after_brackets(next);
-                } else {
-                    if !is_common {
-                        let line = words.line(at);
-                        self.found.accesses.push(Access::new(name, mode, line));
-                    }
-                    at = next;
+                match outer.pop() {
+                    Some(end) => at = end,
+                    None => return,
                 }
             }
-            at = self.after_alias(at);
-            if !words.has(at, &Token::Comma) || mode == AccessMode::Upsert {
-                return;
-            }
-            at += 1;
         }
+    }
+
+    /// A name in such a list, and the place behind it.
+    fn listed(&mut self, name: ObjectName, (at, next): (usize, usize), mode: AccessMode) -> usize {
+        if self.words.has(next, &Token::LParen) && mode == AccessMode::Read {
+            // A function.
+            return self.after_brackets(next);
+        }
+        let is_common = name.schema.is_none() && self.common.contains(&name.name.to_lowercase());
+        if !is_common {
+            self.found.accesses.push(Access::new(name, mode, self.words.line(at)));
+        }
+        next
     }
 
     fn after_alias(&self, at: usize) -> usize {

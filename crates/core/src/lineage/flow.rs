@@ -9,6 +9,10 @@ use std::collections::HashMap;
 /// Rounds in which constraints are solved; a chain of more equalities is cut, which only widens slices.
 const ROUNDS_MAX: usize = 12;
 
+/// Values and columns that one expression may be at most; more are taken as anything. A common table expression that is
+/// the union of another with itself would double them at each step.
+const PARTS_MAX: usize = 256;
+
 /// A column of one of the tables of a statement: place of the table, name.
 pub(super) type ColumnRef = (usize, String);
 
@@ -35,9 +39,14 @@ impl Flow {
 
     /// What is one or the other.
     pub(super) fn or(mut self, other: Self) -> Self {
+        self.is_unknown |= other.is_unknown;
+        let is_large = self.known.len() + other.known.len() > PARTS_MAX
+            || self.from.len() + other.from.len() > PARTS_MAX;
+        if self.is_unknown || is_large {
+            return Self::unknown();
+        }
         self.known.extend(other.known);
         self.from.extend(other.from);
-        self.is_unknown |= other.is_unknown;
         self
     }
 

@@ -6,6 +6,9 @@ use crate::lineage::fallback::{read_by_words, read_definition};
 use crate::lineage::words::{Words, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+/// Guesses at most.
+const GUESSES_MAX: usize = 1_000;
+
 /// What literals of a body name, where they look like SQL.
 pub(super) fn guess_from_literals(body: &[TokenWithSpan], dialect: DialectName) -> Vec<Access> {
     let mut found: Vec<Access> = Vec::new();
@@ -38,7 +41,7 @@ pub(super) fn guess_from_literals(body: &[TokenWithSpan], dialect: DialectName) 
         accesses.retain(|access| !(is_cut && last.as_ref() == Some(&access.table.name)));
         for access in accesses {
             let is_known = |one: &Access| one.table == access.table && one.mode == access.mode;
-            if !found.iter().any(is_known) {
+            if found.len() < GUESSES_MAX && !found.iter().any(is_known) {
                 found.push(access);
             }
         }

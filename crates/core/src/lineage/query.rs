@@ -11,6 +11,10 @@ use sqlparser::ast::{
     OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator,
     TableAlias, TableFactor, TableWithJoins, Values,
 };
+use std::rc::Rc;
+
+/// Columns that one condition may narrow at most; with more it narrows none.
+const TARGETS_MAX: usize = 256;
 
 /// What a join says about rows that find no partner.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +128,7 @@ impl StatementReader<'_> {
             && left.columns.len() == right.columns.len();
         if !is_known {
             for star in left.stars.iter().chain(&right.stars) {
-                self.read_all(star, 0);
+                self.read_all(star);
             }
             return Relation::opaque();
         }
@@ -134,7 +138,12 @@ impl StatementReader<'_> {
                 SetOperator::Union => {
                     let flow = std::mem::take(&mut column.operand.flow);
                     column.operand.flow = flow.or(other.operand.flow);
-                    column.operand.targets.extend(other.operand.targets);
+                    let all = &mut column.operand.targets;
+                    if all.len() + other.operand.targets.len() <= TARGETS_MAX {
+                        all.extend(other.operand.targets);
+                    } else {
+                        all.clear();
+                    }
                 }
                 SetOperator::Except | SetOperator::Intersect | SetOperator::Minus => {
                     column.operand.targets.clear();
@@ -271,7 +280,7 @@ impl StatementReader<'_> {
             }
             SelectItem::Wildcard(_) => {
                 for source in &sources {
-                    self.read_all(source, 0);
+                    self.read_all(source);
                 }
                 into.stars.extend(sources);
             }
@@ -287,7 +296,7 @@ impl StatementReader<'_> {
                     found = outer.filter(|source| source.alias == alias).collect();
                 }
                 for source in &found {
-                    self.read_all(source, 0);
+                    self.read_all(source);
                 }
                 into.stars.extend(found);
             }
@@ -376,7 +385,7 @@ impl StatementReader<'_> {
             }
             JoinConstraint::Natural => {
                 for source in self.sources().clone() {
-                    self.read_all(&source, 0);
+                    self.read_all(&source);
                 }
                 Ok(())
             }
@@ -398,7 +407,7 @@ impl StatementReader<'_> {
                 } else if let Some(common) = self.common_table(&written) {
                     let (relation, number) = (common.relation.clone(), common.number);
                     self.uses[number] += 1;
-                    SourceKind::Derived(relation)
+                    SourceKind::Derived(Rc::new(relation))
                 } else {
                     SourceKind::Table(self.add_node(written, self.line(name))?)
                 };
@@ -410,7 +419,7 @@ impl StatementReader<'_> {
                     self.rename(&mut relation, alias);
                 }
                 let name = alias.as_ref().map_or(String::new(), |alias| self.alias_of(alias));
-                (name, SourceKind::Derived(relation))
+                (name, SourceKind::Derived(Rc::new(relation)))
             }
             TableFactor::Function { name, args, alias, .. } => {
                 self.call_in_from(name, args)?;

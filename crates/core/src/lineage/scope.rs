@@ -9,9 +9,14 @@ use crate::lineage::words::{fold, line_of};
 use sqlparser::ast;
 use sqlparser::ast::{Ident, ObjectNamePart, Spanned as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Tables, derived columns and scopes of one statement at most; more are read by words.
-pub(super) const NODES_MAX: usize = 5_000;
+pub(super) const NODES_MAX: usize = 1_000;
+/// How deep a column is looked for through `SELECT *` of `SELECT *`, and through how many sources at each step.
+const STAR_DEPTH: usize = 4;
+/// See `STAR_DEPTH`.
+const STAR_WIDTH: usize = 8;
 
 /// That the parser's tree holds something that is not read here.
 #[derive(Clone, Debug)]
@@ -65,7 +70,7 @@ pub(super) enum SourceKind {
     /// A table, by its place in the statement.
     Table(usize),
     /// A query.
-    Derived(Relation),
+    Derived(Rc<Relation>),
     /// A function, VALUES or whatever has no table.
     Opaque,
 }
@@ -227,7 +232,7 @@ impl<'c> StatementReader<'c> {
         for depth in (0..self.scopes.len()).rev() {
             let is_own = depth + 1 == self.scopes.len();
             let sources = self.scopes[depth].sources.clone();
-            if let Some(found) = self.find_column(&sources, column) {
+            if let Some(found) = self.find_column(&sources, column, 0) {
                 return if is_own { found } else { Operand::of(found.flow) };
             }
         }
@@ -257,19 +262,19 @@ impl<'c> StatementReader<'c> {
     }
 
     /// An unqualified column: of the one source that has it, else of none for certain.
-    fn find_column(&mut self, sources: &[Source], column: &str) -> Option<Operand> {
-        let has = |reader: &Self, source: &Source| reader.has_column(source, column, 0);
+    fn find_column(&mut self, sources: &[Source], column: &str, depth: usize) -> Option<Operand> {
+        let has = |reader: &Self, source: &Source| reader.has_column(source, column, depth);
         let certain: Vec<&Source> =
             sources.iter().filter(|one| has(self, one) == Some(true)).collect();
         let possible: Vec<&Source> =
             sources.iter().filter(|one| has(self, one) != Some(false)).collect();
         match (certain.as_slice(), possible.as_slice()) {
-            ([one], _) | ([], [one]) => self.column_of(one, column, 0),
+            ([one], _) | ([], [one]) => self.column_of(one, column, depth),
             ([], []) => None,
             _ => {
                 // It may be of any of them: all of them count as read, and nothing is narrowed.
                 for source in possible {
-                    self.column_of(source, column, 0);
+                    self.column_of(source, column, depth);
                 }
                 Some(Operand::unknown())
             }
@@ -287,7 +292,11 @@ impl<'c> StatementReader<'c> {
                 if relation.columns.iter().any(|one| one.name.as_deref() == Some(column)) {
                     return Some(true);
                 }
-                if depth > 8 || relation.columns.iter().any(|one| one.name.is_none()) {
+                let is_wide = relation.stars.len() > STAR_WIDTH;
+                if depth > STAR_DEPTH
+                    || is_wide
+                    || relation.columns.iter().any(|one| one.name.is_none())
+                {
                     return None;
                 }
                 let mut found = Some(false);
@@ -322,13 +331,15 @@ impl<'c> StatementReader<'c> {
                 let named = |one: &&OutputColumn| one.name.as_deref() == Some(column);
                 match relation.columns.iter().find(named) {
                     Some(found) => found.operand.clone(),
-                    None if depth > 8 => return None,
+                    None if depth > STAR_DEPTH || relation.stars.len() > STAR_WIDTH => {
+                        return None;
+                    }
                     None => match relation.stars.as_slice() {
                         [] => return None,
                         [star] => self.column_of(star, column, depth + 1)?,
                         stars => {
                             let stars = stars.to_vec();
-                            self.find_column(&stars, column)?
+                            self.find_column(&stars, column, depth + 1)?
                         }
                     },
                 }
@@ -341,15 +352,10 @@ impl<'c> StatementReader<'c> {
         Some(operand)
     }
 
-    /// All columns of a source are read.
-    pub(super) fn read_all(&mut self, source: &Source, depth: usize) {
+    /// All columns of a source are read; those of a query are read where it stands.
+    pub(super) fn read_all(&mut self, source: &Source) {
         match &source.kind {
             SourceKind::Table(node) => self.nodes[*node].read = ColumnSet::All,
-            SourceKind::Derived(relation) if depth <= 8 => {
-                for star in &relation.stars {
-                    self.read_all(star, depth + 1);
-                }
-            }
             SourceKind::Derived(_) | SourceKind::Opaque => {}
         }
     }
