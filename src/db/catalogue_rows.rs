@@ -29,7 +29,7 @@ pub struct CatalogueRows {
     pub parts: Vec<TextRow>,
     /// id, schema, name, language, text, settings
     pub routines: Vec<TextRow>,
-    /// id of the routine, place, name, `IN`, `OUT` or `INOUT`
+    /// id of the routine, place, name, `IN`, `OUT`, `INOUT`, or `COLUMN` of what a function returns, which no call names
     pub params: Vec<TextRow>,
 }
 
@@ -151,8 +151,8 @@ SELECT p.oid::text, n.nspname::text, p.proname::text, l.lanname::text, $BODY,
  WHERE p.prokind IN ('p', 'f') AND $OWN";
 const POSTGRES_PARAMS: &str = "\
 SELECT p.oid::text, a.i::text, coalesce(p.proargnames[a.i], ''),
-       CASE coalesce(p.proargmodes[a.i]::text, 'i') WHEN 'o' THEN 'OUT' WHEN 'b' THEN 'INOUT' WHEN 't' THEN 'COLUMN'
-            ELSE 'IN' END
+       CASE coalesce(p.proargmodes[a.i]::text, 'i') WHEN 'o' THEN CASE p.prokind WHEN 'f' THEN 'COLUMN' ELSE 'OUT' END
+            WHEN 'b' THEN 'INOUT' WHEN 't' THEN 'COLUMN' ELSE 'IN' END
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
   JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS a(ty, i) ON true
  WHERE p.prokind IN ('p', 'f') AND $OWN
