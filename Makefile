@@ -20,6 +20,9 @@ test: ## all tests, on SQLite, MySQL/MariaDB and PostgreSQL; ARGS go to cargo ne
 test-quick: ## rules and SQLite, in some two minutes after a build; ARGS go to cargo nextest
 	@scripts/test.sh --quick $(ARGS)
 
+test-lineage: ## the lineage corpus against PostgreSQL's own parser (pglast)
+	@scripts/test-lineage.sh
+
 test-api: ## every route against its description (Schemathesis); EXAMPLES=, SEED=, ONLY=
 	@scripts/test-api.sh $(ARGS)
 
@@ -83,4 +86,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-quick test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop
+.PHONY: help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop

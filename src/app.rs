@@ -10,6 +10,7 @@ pub mod executor_groups;
 mod from_xxl;
 mod guard;
 mod ledger_history;
+pub mod lineage;
 mod migration;
 pub mod outbox;
 mod outlook;

@@ -21,7 +21,7 @@
 pub mod failpoint;
 
 // The pure part is a crate of its own (`crates/core`).
-pub use procession_core::{definition, domain, import, picture, wire};
+pub use procession_core::{definition, domain, import, lineage, picture, wire};
 
 pub mod db;
 pub mod outbound;

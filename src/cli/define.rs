@@ -1,8 +1,10 @@
 //! `check`, `apply`, `diff` and `schema`.
 
+use crate::app::lineage::{DefinitionLineage, check_lineage};
 use crate::app::preflight::{PreflightReport, check_calendars, check_jobs};
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
-use crate::cli::{Ended, Global, breach, calendar, out, preflight};
+use crate::cli::lineage::Strictness;
+use crate::cli::{Ended, Global, breach, calendar, lineage, out, preflight};
 use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
@@ -24,6 +26,13 @@ pub(super) struct CheckArgs {
     /// that a source cannot be reached
     #[arg(long)]
     connect: bool,
+    /// Read what the jobs' procedures and statements do to tables, and tell which jobs without an order between them
+    /// touch the same rows. Needs the data sources; nothing is run. Exit code 1 when there is such a conflict
+    #[arg(long)]
+    lineage: bool,
+    /// With --lineage: exit code 1 also for what is only possible, because SQL is made at run time
+    #[arg(long, requires = "lineage")]
+    strict: bool,
 }
 
 /// Arguments of `apply`.
@@ -104,6 +113,10 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
     warn(&loaded);
     let defs = &loaded.definition;
     app::refuse_uses_by_settings(&config, defs)?;
+    let lineage = match args.lineage {
+        true => Some(check_lineage(&config, defs).await?),
+        false => None,
+    };
     let report = if args.connect { Some(look_from_here(config, defs).await?) } else { None };
     if global.json {
         let found = report.as_ref().map(PreflightDocument::of);
@@ -113,8 +126,9 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
             "schedules": defs.schedules.len(),
             "warnings": loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "preflight": found,
+            "lineage": lineage,
         }))?;
-        return report.map_or(Ok(Ended::Well), |report| preflight::end(&report, global.lang()));
+        return end_check(global, args, report.as_ref(), lineage.as_ref());
     }
     out::line(&format!(
         "{}: no faults; {}, {}, {}, {}{}",
@@ -128,9 +142,25 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
             n => format!(", {}", out::count(n, "schedule")),
         }
     ));
-    let Some(report) = report else { return Ok(Ended::Well) };
-    preflight::print(&report, global.lang());
-    preflight::end(&report, global.lang())
+    if let Some(report) = &report {
+        preflight::print(report, global.lang());
+    }
+    if let Some(found) = &lineage {
+        lineage::print(found, global.lang());
+    }
+    end_check(global, args, report.as_ref(), lineage.as_ref())
+}
+
+/// How a check ends: what would keep jobs from running comes before what they do to one another.
+fn end_check(
+    global: &Global,
+    args: &CheckArgs,
+    report: Option<&PreflightReport>,
+    found: Option<&DefinitionLineage>,
+) -> Result<Ended> {
+    let ended = report.map_or(Ok(Ended::Well), |report| preflight::end(report, global.lang()))?;
+    let strictness = if args.strict { Strictness::Possible } else { Strictness::Certain };
+    found.map_or(Ok(ended), |found| lineage::end(found, strictness, global.lang()))
 }
 
 /// Asks the sources of a definition, and the metadata database for calendars where there is one.

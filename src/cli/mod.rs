@@ -1,5 +1,5 @@
 //! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
-//! May name: domain, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
+//! May name: domain, lineage, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
 //! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
 
 mod act;
@@ -42,6 +42,8 @@ mod job;
 #[cfg(target_os = "linux")]
 mod keeper;
 mod ldap;
+mod lineage;
+mod lineage_verb;
 mod logs;
 mod metadata;
 mod migrate;
@@ -97,7 +99,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 #[derive(Parser)]
 #[command(name = "procession", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success · 1 the batch failed, or diff found changes · 2 your input · 3 Procession failed"
+    after_help = "Exit codes: 0 success · 1 the batch failed, or diff or --lineage found something · 2 your input · 3 Procession failed"
 )]
 struct Cli {
     #[command(flatten)]
@@ -165,8 +167,11 @@ enum Verb {
     Executor(executor::ExecutorArgs),
     /// Show what `run` would do, and what would be refused, without doing anything
     Plan(plan::PlanArgs),
-    /// Look for faults in a definition file; needs no database, and with --connect asks the data sources
+    /// Look for faults in a definition file; needs no database, and with --connect or --lineage asks the data sources
     Check(define::CheckArgs),
+    /// What the jobs of a file do to tables, by the texts of their procedures and statements: show, impact
+    #[command(subcommand)]
+    Lineage(lineage_verb::LineageVerb),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
     /// Print what `apply` would change; exit code 1 when something differs
@@ -344,6 +349,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Executor(args) => executor::executor(&global, &args).await,
         Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args).await,
+        Verb::Lineage(verb) => lineage_verb::lineage(&global, &verb).await,
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,

@@ -5,6 +5,7 @@
 
 mod bulk;
 pub mod call_result;
+pub mod catalogue_rows;
 pub mod cell;
 mod connect;
 pub mod connect_error;

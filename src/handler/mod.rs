@@ -1,5 +1,5 @@
 //! handler: does one kind of job here. In: a task and where to log. Out: an outcome, never an error.
-//! May name: domain, db, outbound, secret_store. Never: the store, the queue, a decision about retries.
+//! May name: domain, lineage, db, outbound, secret_store. Never: the store, the queue, a decision about retries.
 //! Invariant: a handler returns only when its body is gone, or says that it could not confirm it.
 //! A new job type is one file here and one line in `HANDLERS`.
 
@@ -20,6 +20,7 @@ pub mod isolation_probe;
 mod kill_escalation;
 mod ledger;
 mod ledger_table;
+pub mod lineage;
 mod lines;
 pub mod liveness_probe;
 pub mod log;

@@ -20,6 +20,7 @@ mod import_database;
 mod indexes;
 mod layers;
 mod ledger_history;
+mod lineage;
 mod migrations;
 mod notify;
 mod operate;

@@ -7,5 +7,6 @@ pub mod domain;
 
 pub mod definition;
 pub mod import;
+pub mod lineage;
 pub mod picture;
 pub mod wire;

@@ -62,6 +62,10 @@ impl Desk<'_> {
 
     /// `check`: what the server, which knows calendars and schedules, says of it as well.
     pub(super) async fn check(&self) -> Result<Ended> {
+        if self.said.is("lineage") {
+            let said = "check --lineage reads data sources from this machine: leave out --server";
+            return Err(BadInput(said.to_owned()).into());
+        }
         let checked = self.server.post(&["definition", "check"], &self.sent()?).await?;
         self.show(&checked, &[("faults", FAULTS), ("warnings", FAULTS)])?;
         match checked["ok"].as_bool() {

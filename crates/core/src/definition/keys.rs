@@ -54,6 +54,8 @@ pub(crate) const POOL: &[&str] = &["name", "slots"];
 pub(crate) const POOL_USE: &[&str] = &["pool", "weight"];
 /// An entry of a job's `locks`.
 pub(crate) const LOCK_USE: &[&str] = &["lock", "mode"];
+/// `lineage`.
+pub(crate) const LINEAGE: &[&str] = &["reads", "writes", "opaque", "ignore"];
 /// `retry`.
 pub(crate) const RETRY: &[&str] = &[
     "backoff",
@@ -91,6 +93,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "retry",
     "pools",
     "locks",
+    "lineage",
     "worker",
     "warn_after_sec",
     "notify",

@@ -70,6 +70,9 @@ pub(crate) fn job(
         def.locks = locks.iter().filter_map(made).collect();
         refuse_doubles(whose, "lock", locks, report);
     }
+    if let Some((_, lineage)) = said(whose, &own.lineage, &defaults.lineage) {
+        def.lineage = Some(Box::new(lineage.value.clone())).filter(|one| !one.is_empty());
+    }
     if let Some((_, retry)) = said(whose, &own.retry, &defaults.retry) {
         def.retry = retry.value.clone();
     }

@@ -43,6 +43,7 @@ mod read_audience;
 mod read_checks;
 mod read_kinds;
 mod read_limits;
+mod read_lineage;
 mod read_params;
 mod read_parents;
 mod read_schedules;

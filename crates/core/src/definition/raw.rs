@@ -12,6 +12,7 @@ use crate::domain::executor::ExecutorCall;
 use crate::domain::external::Missing;
 use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
 use crate::domain::lang::Lang;
+use crate::domain::lineage_declaration::LineageDeclaration;
 use crate::domain::pool::LockMode;
 use crate::domain::retry::RetryPolicy;
 use crate::domain::trigger_rule::TriggerRule;
@@ -144,6 +145,7 @@ pub(crate) struct Settings {
     pub retry: Option<At<RetryPolicy>>,
     pub pools: Option<Uses<u32>>,
     pub locks: Option<Uses<LockMode>>,
+    pub lineage: Option<At<LineageDeclaration>>,
     pub worker: Option<At<String>>,
     pub warn_after_sec: Option<At<u32>>,
     pub notify: Option<At<NotifyRules>>,

@@ -19,6 +19,7 @@ use crate::definition::read_audience::{addresses, rules};
 use crate::definition::read_checks::{checks, success};
 use crate::definition::read_kinds;
 use crate::definition::read_limits::{locks, on_failure, pool, pool_uses, retry};
+use crate::definition::read_lineage::lineage;
 use crate::definition::read_params::params;
 use crate::definition::read_parents::parents;
 use crate::definition::read_schedules::schedule;
@@ -224,6 +225,7 @@ fn settings(fields: &mut Fields<'_>) -> Settings {
         retry: retry(fields),
         pools: pool_uses(fields),
         locks: locks(fields),
+        lineage: lineage(fields),
         worker: fields.word("worker"),
         warn_after_sec: fields.number("warn_after_sec", 1..=TIMEOUT_MAX),
         notify: rules(fields),

@@ -217,6 +217,19 @@ pub(crate) const PARTS: &[Section] = &[
         ],
     },
     Section {
+        name: "lineage",
+        keys: &[
+            Key("reads", "Tables it reads: t, or t[column=value].", Texts),
+            Key("writes", "Tables it writes: t, or t[column=value].", Texts),
+            Key(
+                "opaque",
+                "accepted: what is read and declared is all that it does.",
+                Words(&["told", "accepted"]),
+            ),
+            Key("ignore", "Tables on which no conflict is told.", Texts),
+        ],
+    },
+    Section {
         name: "approval",
         keys: &[
             Key("role", "Whoever has this role in the group may decide.", Words(&ROLES)),

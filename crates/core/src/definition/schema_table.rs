@@ -199,6 +199,11 @@ const MAIN: &[Section] = &[
                 "Locks it holds while it runs: names, or NAME: exclusive | shared.",
                 Uses("lock_use"),
             ),
+            Key(
+                "lineage",
+                "What its owner says of the tables it reads and writes.",
+                Map("lineage"),
+            ),
             Key("worker", "Only on a node with this label (serve --label).", Text),
             Key(
                 "warn_after_sec",

@@ -11,6 +11,7 @@ use crate::domain::expr::Expr;
 use crate::domain::external::ExternalDependency;
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
+use crate::domain::lineage_declaration::LineageDeclaration;
 use crate::domain::pool::{LockUse, Pool, PoolUse};
 use crate::domain::retry::RetryPolicy;
 use crate::domain::shared_definitions::{Owner, SecretSource};
@@ -114,6 +115,9 @@ pub struct JobDef {
     /// Locks it holds while it runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockUse>,
+    /// What its owner says of the tables it reads and writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lineage: Option<Box<LineageDeclaration>>,
     /// It runs only on a node with this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -201,6 +205,7 @@ impl JobDef {
             retry: RetryPolicy::default(),
             pools: Vec::new(),
             locks: Vec::new(),
+            lineage: None,
             worker: None,
             warn_after_sec: None,
             notify: None,

@@ -340,7 +340,8 @@ jobs:
         d: {sql: SELECT 2, expect: {min: 007, max: 9}},
         c: {sql: SELECT 3, expect: {equals: {source: zeta, sql: "SELECT 4\nFROM x\n", tolerance: 0.01}}},
         e: {sql: SELECT 5, expect: {drift: {max_percent: 10}}}}}
-  L: {group: month, type: NOOP, pools: {ORA: 2}, locks: [GL, {lock: FX, mode: shared}], retry_count: 3, retry_delay_sec: 2,
+  L: {group: month, type: NOOP, pools: {ORA: 2}, locks: [GL, {lock: FX, mode: shared}],
+    lineage: {reads: [fx_rate], writes: ["journal_line[journal_code=AP|AR]"], opaque: accepted, ignore: [etl_log]}, retry_count: 3, retry_delay_sec: 2,
       retry: {backoff: 1.5, max_delay_sec: 60, jitter: 0.2, on: [deadlock], on_sqlstate: ["40001"], never_on_sqlstate: ["23"]}}
   X: {group: month, type: PROC, source: alpha, proc_name: sp, tx: ledger}
   Y: {group: month, type: SCRIPT, interpreter: sh, script: 'true', on_unknown: fail, worker: etl}

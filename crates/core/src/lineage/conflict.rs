@@ -1,0 +1,352 @@
+//! Which jobs that may run at the same time touch the same rows, and which cannot be told.
+
+use crate::domain::dag::{Dag, Node};
+use crate::domain::id::JobCode;
+use crate::lineage::access::{Access, AccessMode};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, Place};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A job with what is known of it.
+#[derive(Clone, Debug)]
+pub struct JobLineage {
+    /// Its code.
+    pub code: JobCode,
+    /// What it does.
+    pub reading: JobReading,
+    /// Locks that it holds alone.
+    pub locks: BTreeSet<String>,
+    /// Tables that its owner leaves out, without schema or with it.
+    pub ignored: BTreeSet<String>,
+    /// Its owner accepts that parts of it are not known.
+    pub accepts_opaque: bool,
+}
+
+impl JobLineage {
+    fn is_whole(&self) -> bool {
+        self.accepts_opaque || self.reading.is_whole()
+    }
+
+    fn has_data(&self) -> bool {
+        !self.reading.accesses.is_empty() || !self.reading.is_whole()
+    }
+
+    fn ignores(&self, access: &Access) -> bool {
+        let (full, bare) = (access.table.to_string(), &access.table.name);
+        self.ignored
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(bare))
+    }
+}
+
+/// One side of a conflict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConflictSide {
+    /// The job.
+    pub job: JobCode,
+    /// What it does: `updates`, `reads` …
+    pub verb: &'static str,
+    /// Which rows, as text; empty for all.
+    pub rows: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// How certain a conflict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConflictKind {
+    /// Both accesses are in the texts, and nothing keeps their rows apart.
+    Race,
+    /// Each empties the table and fills it for itself: order does not help, a lock does.
+    StagingTable,
+    /// A literal of a statement that is made at run time names the table.
+    Possible,
+}
+
+/// Two jobs that no path orders and that touch the same rows of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobConflict {
+    /// How certain.
+    pub kind: ConflictKind,
+    /// The table.
+    pub table: String,
+    /// One side; where one writes and one reads, the writer.
+    pub first: ConflictSide,
+    /// The other.
+    pub second: ConflictSide,
+}
+
+/// A job that is not wholly known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnknownJob {
+    /// The job.
+    pub job: JobCode,
+    /// Statements that are made at run time.
+    pub dynamic: Vec<Place>,
+    /// Parts that are not known.
+    pub opaque: Vec<OpaquePart>,
+    /// Jobs that no path orders against it, of which nothing can be told therefore.
+    pub pairs: Vec<JobCode>,
+}
+
+/// An order between two jobs that share no data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OrderWithoutData {
+    /// The job that waits.
+    pub job: JobCode,
+    /// The one waited for.
+    pub depends_on: JobCode,
+}
+
+/// How much is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LineageCoverage {
+    /// Jobs that touch data, or may.
+    pub jobs: usize,
+    /// Of them, those that are wholly known.
+    pub whole_jobs: usize,
+    /// Pairs of them that no path orders.
+    pub pairs: usize,
+    /// Of those, pairs that are wholly known and in no conflict.
+    pub safe_pairs: usize,
+    /// Pairs in conflict, certain or possible.
+    pub conflicting_pairs: usize,
+    /// Pairs of which nothing can be told.
+    pub unknown_pairs: usize,
+}
+
+/// All that a group's jobs say about one another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ConflictReport {
+    /// Conflicts, the certain ones first.
+    pub conflicts: Vec<JobConflict>,
+    /// Jobs that are not wholly known, and may meet another.
+    pub unknown: Vec<UnknownJob>,
+    /// Dependencies without data.
+    pub without_data: Vec<OrderWithoutData>,
+    /// How much is known.
+    pub coverage: LineageCoverage,
+}
+
+/// Compares every two jobs that no path of the DAG orders. `jobs` stand in the order of the DAG's places.
+pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
+    let mut report = ConflictReport::default();
+    let reach = reachable(dag);
+    let with_data: Vec<usize> = (0..jobs.len()).filter(|at| jobs[*at].has_data()).collect();
+    let is_ordered = |a: usize, b: usize| reach[a].contains(b) || reach[b].contains(a);
+    let mut unknown_of: Vec<Vec<JobCode>> = vec![Vec::new(); jobs.len()];
+    for (place, a) in with_data.iter().copied().enumerate() {
+        for b in with_data[place + 1..].iter().copied().filter(|b| !is_ordered(a, *b)) {
+            report.coverage.pairs += 1;
+            let found = conflicts_of(&jobs[a], &jobs[b]);
+            if !found.is_empty() {
+                report.coverage.conflicting_pairs += 1;
+                report.conflicts.extend(found);
+            } else if jobs[a].is_whole() && jobs[b].is_whole() {
+                report.coverage.safe_pairs += 1;
+            } else {
+                report.coverage.unknown_pairs += 1;
+            }
+            for (one, other) in [(a, b), (b, a)] {
+                if !jobs[one].is_whole() {
+                    unknown_of[one].push(jobs[other].code.clone());
+                }
+            }
+        }
+    }
+    report.conflicts.sort_by(|a, b| (a.kind, &a.first.job).cmp(&(b.kind, &b.first.job)));
+    report.coverage.jobs = with_data.len();
+    report.coverage.whole_jobs = with_data.iter().filter(|at| jobs[**at].is_whole()).count();
+    for (job, pairs) in jobs.iter().zip(unknown_of) {
+        if !job.is_whole() {
+            report.unknown.push(UnknownJob {
+                job: job.code.clone(),
+                dynamic: job.reading.dynamic.clone(),
+                opaque: job.reading.opaque.clone(),
+                pairs,
+            });
+        }
+    }
+    report.without_data = orders_without_data(jobs, dag);
+    report
+}
+
+/// Places that can be reached from a place, one bit for each.
+struct PlaceSet(Vec<u64>);
+
+impl PlaceSet {
+    fn contains(&self, at: usize) -> bool {
+        self.0[at / 64] & (1 << (at % 64)) != 0
+    }
+
+    fn insert(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+}
+
+fn reachable(dag: &Dag) -> Vec<PlaceSet> {
+    let words = dag.len() / 64 + 1;
+    let mut reach: Vec<PlaceSet> = (0..dag.len()).map(|_| PlaceSet(vec![0; words])).collect();
+    for node in dag.in_order().iter().rev() {
+        let children: Vec<Node> = dag.children(*node).collect();
+        for child in children {
+            let below = reach[child.at()].0.clone();
+            let own = &mut reach[node.at()];
+            own.insert(child.at());
+            for (word, more) in own.0.iter_mut().zip(below) {
+                *word |= more;
+            }
+        }
+    }
+    reach
+}
+
+/// The conflicts of two jobs, the gravest of each table alone.
+fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
+    let mut found: Vec<JobConflict> = Vec::new();
+    let mut add = |conflict: JobConflict| match found
+        .iter_mut()
+        .find(|known| known.table == conflict.table)
+    {
+        Some(known) if conflict.kind < known.kind => *known = conflict,
+        Some(_) => {}
+        None => found.push(conflict),
+    };
+    let tables: BTreeSet<String> =
+        one.reading.accesses.iter().map(|access| access.access.table.to_string()).collect();
+    for table in &tables {
+        let of = |job: &JobLineage| -> Vec<JobAccess> {
+            let its = |one: &&JobAccess| one.access.table.to_string() == *table;
+            let kept = job.reading.accesses.iter().filter(its);
+            kept.filter(|one| !job.ignores(&one.access)).cloned().collect()
+        };
+        let (mine, theirs) = (of(one), of(two));
+        if mine
+            .iter()
+            .chain(&theirs)
+            .any(|access| one.ignores(&access.access) || two.ignores(&access.access))
+        {
+            continue;
+        }
+        let best = best_pair(&mine, &theirs);
+        let Some((a, b)) = best else { continue };
+        let kind = if refills(&mine) && refills(&theirs) {
+            if one.locks.intersection(&two.locks).next().is_some() {
+                continue;
+            }
+            ConflictKind::StagingTable
+        } else {
+            ConflictKind::Race
+        };
+        add(conflict(kind, (one, a), (two, b)));
+    }
+    for (guesser, other) in [(one, two), (two, one)] {
+        let all = other.reading.accesses.iter().chain(&other.reading.guesses);
+        for access in all.filter(|access| !guesser.ignores(&access.access)) {
+            let guesses = guesser.reading.guesses.iter();
+            let met = guesses.filter(|guess| !other.ignores(&guess.access));
+            for guess in met.filter(|guess| meet(guess, access)) {
+                if !guesser.accepts_opaque {
+                    add(conflict(ConflictKind::Possible, (guesser, guess), (other, access)));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The pair of accesses that says most: a write and a read rather than two writes.
+fn best_pair<'a>(
+    mine: &'a [JobAccess],
+    theirs: &'a [JobAccess],
+) -> Option<(&'a JobAccess, &'a JobAccess)> {
+    let mut best = None;
+    for a in mine {
+        for b in theirs.iter().filter(|b| meet(a, b)) {
+            let is_mixed = a.access.mode.is_write() != b.access.mode.is_write();
+            match best {
+                Some((_, _, true)) => {}
+                Some(_) if !is_mixed => {}
+                _ => best = Some((a, b, is_mixed)),
+            }
+        }
+    }
+    best.map(|(a, b, _)| (a, b))
+}
+
+fn conflict(
+    kind: ConflictKind,
+    one: (&JobLineage, &JobAccess),
+    two: (&JobLineage, &JobAccess),
+) -> JobConflict {
+    let is_reader_first = !one.1.access.mode.is_write() && two.1.access.mode.is_write();
+    let (first, second) = if is_reader_first { (two, one) } else { (one, two) };
+    let side = |(job, access): (&JobLineage, &JobAccess)| ConflictSide {
+        job: job.code.clone(),
+        verb: access.access.mode.verb(),
+        rows: access.access.slice.to_string(),
+        place: access.place.clone(),
+    };
+    JobConflict {
+        kind,
+        table: first.1.access.table.to_string(),
+        first: side(first),
+        second: side(second),
+    }
+}
+
+/// Whether a job empties a table and then fills it.
+fn refills(accesses: &[JobAccess]) -> bool {
+    let empties = |one: &JobAccess| {
+        matches!(one.access.mode, AccessMode::Whole | AccessMode::Delete)
+            && one.access.slice.is_everything()
+    };
+    let fills =
+        |one: &JobAccess| matches!(one.access.mode, AccessMode::Insert | AccessMode::Upsert);
+    accesses.iter().any(empties) && accesses.iter().any(fills)
+}
+
+/// Whether the order of two accesses matters, and both are of one server.
+pub(super) fn meet(one: &JobAccess, two: &JobAccess) -> bool {
+    one.server == two.server && collide(&one.access, &two.access)
+}
+
+/// Whether the order of two accesses to one server matters.
+pub fn collide(one: &Access, two: &Access) -> bool {
+    use AccessMode::{Delete, Insert, Read, Update};
+    if one.table != two.table || one.slice.is_apart_from(&two.slice) {
+        return false;
+    }
+    match (one.mode, two.mode) {
+        // Rows that are only added, or only removed, are the same in either order.
+        (Read, Read) | (Insert, Insert) | (Delete, Delete) => false,
+        (Update, Read) => one.written.meets(&two.read),
+        (Read, Update) => two.written.meets(&one.read),
+        (Update, Update) => {
+            one.written.meets(&two.written)
+                || one.written.meets(&two.read)
+                || two.written.meets(&one.read)
+        }
+        _ => true,
+    }
+}
+
+/// Dependencies of jobs that are wholly known and share no row.
+fn orders_without_data(jobs: &[JobLineage], dag: &Dag) -> Vec<OrderWithoutData> {
+    let mut found = Vec::new();
+    for (at, parent) in jobs.iter().enumerate() {
+        let place = Node(u32::try_from(at).unwrap_or(u32::MAX));
+        for child in dag.children(place) {
+            let child = &jobs[child.at()];
+            let is_known = |job: &JobLineage| job.is_whole() && job.has_data();
+            let meets = |a: &JobAccess| child.reading.accesses.iter().any(|b| meet(a, b));
+            let shares = parent.reading.accesses.iter().any(meets);
+            if is_known(parent) && is_known(child) && !shares {
+                let (job, depends_on) = (child.code.clone(), parent.code.clone());
+                found.push(OrderWithoutData { job, depends_on });
+            }
+        }
+    }
+    found
+}

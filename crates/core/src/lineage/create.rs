@@ -1,0 +1,182 @@
+//! Reads `CREATE PROCEDURE`, `CREATE FUNCTION` and `CREATE TRIGGER`: the name, the parameters, the text of the body.
+
+use crate::domain::source::DialectName;
+use crate::lineage::access::{ObjectName, RoutineParam};
+use crate::lineage::catalogue::{BodyText, Routine, RoutineLanguage};
+use crate::lineage::fallback::read_name;
+use crate::lineage::words::{Words, line_of, name_of, tokenize};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+/// A routine or trigger as a statement makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedRoutine {
+    /// With its parameters and body; of a trigger, without parameters.
+    pub routine: Routine,
+    /// The table of a trigger.
+    pub trigger_table: Option<ObjectName>,
+    /// Line on which the body begins within the statement, from 1.
+    pub body_line: u32,
+}
+
+/// Words with which a statement of MySQL begins that may be a body.
+const BODY_STARTS: [&str; 25] = [
+    "BEGIN", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "CALL", "IF", "CASE", "WHILE",
+    "REPEAT", "LOOP", "WITH", "TRUNCATE", "REPLACE", "SIGNAL", "EXECUTE", "PREPARE", "DROP",
+    "CREATE", "ALTER", "RENAME", "DO", "LOAD", "GET",
+];
+
+/// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.
+pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine> {
+    let tokens = tokenize(text, dialect, 1).ok()?;
+    let words = Words(&tokens);
+    if !words.is(0, "CREATE") {
+        return None;
+    }
+    let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER"];
+    let kind = (1..tokens.len().min(16)).find(|at| words.is_one_of(*at, &kinds))?;
+    let mut at = kind + 1;
+    while words.is_one_of(at, &["IF", "NOT", "EXISTS"]) {
+        at += 1;
+    }
+    let (name, after) = read_name(&tokens, at, dialect)?;
+    if words.is(kind, "TRIGGER") {
+        return parse_trigger(text, &tokens, (name, after), dialect);
+    }
+    let close = words.after_brackets(after);
+    let params = read_params(&tokens[after..close], words.is(kind, "FUNCTION"), dialect);
+    let (language, body, body_line) = match dialect {
+        DialectName::Postgres => postgres_body(text, &tokens, close)?,
+        DialectName::Mysql | DialectName::Sqlite => {
+            let start = mysql_body(words, close)?;
+            let from = byte_of(text, tokens[start].span.start)?;
+            let line = line_of(tokens[start].span);
+            (RoutineLanguage::Procedural, text[from..].to_owned(), line)
+        }
+    };
+    let body = BodyText::Text(body);
+    let routine = Routine { name, params, language, body, search_path: None };
+    Some(CreatedRoutine { routine, trigger_table: None, body_line })
+}
+
+fn parse_trigger(
+    text: &str,
+    tokens: &[TokenWithSpan],
+    (name, after): (ObjectName, usize),
+    dialect: DialectName,
+) -> Option<CreatedRoutine> {
+    let words = Words(tokens);
+    let on = words.find(after, |w, i| w.is(i, "ON"));
+    let (table, after_table) = read_name(tokens, on + 1, dialect)?;
+    let start = (after_table..tokens.len()).find(|at| {
+        let is_set = words.is(*at, "SET") && dialect == DialectName::Mysql;
+        words.is_one_of(*at, &BODY_STARTS) || is_set
+    })?;
+    let from = byte_of(text, tokens[start].span.start)?;
+    let routine = Routine {
+        name,
+        params: Vec::new(),
+        language: RoutineLanguage::Procedural,
+        body: BodyText::Text(text[from..].to_owned()),
+        search_path: None,
+    };
+    let body_line = line_of(tokens[start].span);
+    Some(CreatedRoutine { routine, trigger_table: Some(table), body_line })
+}
+
+/// The parameters between brackets.
+fn read_params(
+    tokens: &[TokenWithSpan],
+    is_function: bool,
+    dialect: DialectName,
+) -> Vec<RoutineParam> {
+    let words = Words(tokens);
+    let end = tokens.len().saturating_sub(1);
+    let mut params = Vec::new();
+    let mut from = 1;
+    while from < end {
+        let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
+        let mut at = from;
+        let (mut is_input, mut is_output) = (true, false);
+        loop {
+            if words.is(at, "OUT") {
+                (is_input, is_output) = (is_input && at > from && words.is(at - 1, "IN"), true);
+            } else if words.is(at, "INOUT") {
+                is_output = true;
+            } else if !words.is_one_of(at, &["IN", "VARIADIC"]) {
+                break;
+            }
+            at += 1;
+        }
+        // A type alone has no name: `f(integer)`.
+        let has_name = at + 1 < to && !words.has(at + 1, &Token::LParen);
+        let name = tokens.get(at).and_then(|token| name_of(&token.token, dialect));
+        if is_input || !is_function || dialect != DialectName::Postgres {
+            params.push(RoutineParam { name: name.filter(|_| has_name), is_input, is_output });
+        }
+        from = to + 1;
+    }
+    params
+}
+
+/// Where the body of a routine of MySQL begins.
+fn mysql_body(words: Words<'_>, from: usize) -> Option<usize> {
+    (from..words.len()).find(|at| {
+        let is_label = words.word(*at).is_some() && words.has(at + 1, &Token::Colon);
+        let is_set = words.is(*at, "SET") && !words.is(at - 1, "CHARACTER");
+        is_label || is_set || words.is_one_of(*at, &BODY_STARTS)
+    })
+}
+
+/// The language and the body of a routine of PostgreSQL.
+fn postgres_body(
+    text: &str,
+    tokens: &[TokenWithSpan],
+    from: usize,
+) -> Option<(RoutineLanguage, String, u32)> {
+    let words = Words(tokens);
+    let language = (from..tokens.len()).find(|at| words.is(*at, "LANGUAGE"));
+    let language = language.and_then(|at| match &tokens.get(at + 1)?.token {
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        Token::SingleQuotedString(text) => Some(text.to_lowercase()),
+        _ => None,
+    });
+    let language = language_of(language.as_deref().unwrap_or("sql"));
+    for at in from..tokens.len() {
+        let line = line_of(tokens[at].span);
+        if words.is(at, "AS") {
+            match &tokens.get(at + 1)?.token {
+                Token::DollarQuotedString(body) => {
+                    return Some((language, body.value.clone(), line));
+                }
+                Token::SingleQuotedString(body) | Token::EscapedStringLiteral(body) => {
+                    return Some((language, body.clone(), line));
+                }
+                _ => {}
+            }
+        } else if words.is(at, "RETURN") || words.is(at, "BEGIN") {
+            let start = byte_of(text, tokens[at].span.start)?;
+            return Some((language, text[start..].to_owned(), line));
+        }
+    }
+    None
+}
+
+/// How a language of PostgreSQL is read.
+pub fn language_of(name: &str) -> RoutineLanguage {
+    match name {
+        "plpgsql" => RoutineLanguage::Procedural,
+        "sql" => RoutineLanguage::Sql,
+        "c" | "internal" => RoutineLanguage::Native,
+        other => RoutineLanguage::Other(other.to_owned()),
+    }
+}
+
+/// The byte at a place that is given by line and character.
+fn byte_of(text: &str, place: Location) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..place.line {
+        start += text[start..].find('\n')? + 1;
+    }
+    let column = usize::try_from(place.column).ok()?.saturating_sub(1);
+    text[start..].char_indices().nth(column).map(|(at, _)| start + at)
+}

@@ -1,0 +1,448 @@
+//! Reads a statement by its words, where the parser refuses it, and data definition, which needs no more.
+//!
+//! Tables are what stands behind FROM, JOIN, INTO, UPDATE and TABLE; rows and columns are all of them. So it tells
+//! too much rather than too little.
+
+use crate::domain::source::DialectName;
+use crate::lineage::access::{Access, AccessMode, Argument, Call, CallKind, ObjectName};
+use crate::lineage::words::{Words, name_of};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::collections::BTreeSet;
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WordFacts {
+    pub(super) accesses: Vec<Access>,
+    pub(super) calls: Vec<Call>,
+    pub(super) temporary: BTreeSet<String>,
+}
+
+/// Tokens between a function's bracket and its FROM at most: `extract(year FROM x)`.
+const LOOK_BACK: usize = 60;
+/// Longest statement in which arguments are counted, in tokens.
+const COUNTED_MAX: usize = 2_000;
+
+/// Words that stand before `(` and call nothing.
+const NO_FUNCTIONS: [&str; 34] = [
+    "IN",
+    "VALUES",
+    "VALUE",
+    "AND",
+    "OR",
+    "NOT",
+    "EXISTS",
+    "ANY",
+    "ALL",
+    "SOME",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "ON",
+    "USING",
+    "AS",
+    "OVER",
+    "PARTITION",
+    "BY",
+    "SET",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "CASE",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "WITH",
+    "INTO",
+    "KEY",
+    "CONFLICT",
+    "INDEX",
+    "TABLE",
+    "RETURNING",
+];
+
+/// First words of statements in which TABLE stands before what is defined, and not before what is read.
+const DEFINES: [&str; 7] = ["TRUNCATE", "DROP", "CREATE", "ALTER", "RENAME", "LOAD", "LOCK"];
+
+/// Reads a query or a change of rows by its words.
+pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> WordFacts {
+    let mut reader = WordReader {
+        words: Words(tokens),
+        tokens,
+        dialect,
+        closes: closing_brackets(tokens),
+        common: BTreeSet::new(),
+        found: WordFacts::default(),
+    };
+    reader.common_tables();
+    for at in 0..tokens.len() {
+        reader.read_at(at);
+    }
+    reader.found
+}
+
+struct WordReader<'t> {
+    words: Words<'t>,
+    tokens: &'t [TokenWithSpan],
+    dialect: DialectName,
+    /// The place behind the end of each bracket.
+    closes: Vec<usize>,
+    common: BTreeSet<String>,
+    found: WordFacts,
+}
+
+/// For each opening bracket the place behind its end, in one pass: scanning for each would take time in the square of
+/// a text's length.
+fn closing_brackets(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let mut closes = vec![tokens.len(); tokens.len()];
+    let mut open = Vec::new();
+    for (at, one) in tokens.iter().enumerate() {
+        match one.token {
+            Token::LParen => open.push(at),
+            Token::RParen => {
+                if let Some(start) = open.pop() {
+                    closes[start] = at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    closes
+}
+
+impl WordReader<'_> {
+    fn after_brackets(&self, at: usize) -> usize {
+        self.closes.get(at).copied().unwrap_or(self.tokens.len())
+    }
+
+    /// Names that are followed by `AS (`: common table expressions.
+    fn common_tables(&mut self) {
+        if !(0..self.words.len()).any(|at| self.words.is(at, "WITH")) {
+            return;
+        }
+        for at in 0..self.words.len() {
+            let Some(name) = self.tokens.get(at).and_then(|t| name_of(&t.token, self.dialect))
+            else {
+                continue;
+            };
+            let mut next = at + 1;
+            if self.words.has(next, &Token::LParen) {
+                next = self.after_brackets(next);
+            }
+            if self.words.is(next, "AS") {
+                next += 1;
+                while self.words.is_one_of(next, &["NOT", "MATERIALIZED"]) {
+                    next += 1;
+                }
+                if self.words.has(next, &Token::LParen) {
+                    self.common.insert(name.to_lowercase());
+                }
+            }
+        }
+    }
+
+    fn read_at(&mut self, at: usize) {
+        let words = self.words;
+        if words.is(at, "FROM") || words.is(at, "JOIN") || words.is(at, "STRAIGHT_JOIN") {
+            let mode = if words.is_one_of(at.wrapping_sub(1), &["DELETE", "QUICK", "IGNORE"]) {
+                AccessMode::Delete
+            } else {
+                AccessMode::Read
+            };
+            // extract(year FROM x), trim(a FROM b), IS DISTINCT FROM
+            if self.is_from_of_function(at) || words.is(at.wrapping_sub(1), "DISTINCT") {
+                return;
+            }
+            self.list(at + 1, mode);
+        } else if words.is(at, "TABLE") && !words.is_one_of(0, &DEFINES) {
+            // INSERT INTO t TABLE s
+            self.list(at + 1, AccessMode::Read);
+        } else if words.is(at, "USING") && !words.has(at + 1, &Token::LParen) {
+            self.list(at + 1, AccessMode::Read);
+        } else if words.is(at, "INTO")
+            && words.is_one_of(at.wrapping_sub(1), &["INSERT", "REPLACE", "MERGE", "IGNORE"])
+        {
+            self.list(at + 1, AccessMode::Upsert);
+        } else if words.is(at, "UPDATE")
+            && !words.is_one_of(at.wrapping_sub(1), &["FOR", "KEY", "DO", "ON", "THEN"])
+        {
+            self.list(at + 1, AccessMode::Update);
+        } else if words.has(at, &Token::LParen) && at > 0 {
+            self.function(at - 1);
+        } else if words.is(at, "CALL") {
+            self.called(at + 1, CallKind::Procedure);
+        }
+    }
+
+    fn is_from_of_function(&self, at: usize) -> bool {
+        let mut depth = 0_usize;
+        for place in (at.saturating_sub(LOOK_BACK)..at).rev() {
+            match &self.tokens[place].token {
+                Token::RParen => depth += 1,
+                Token::LParen if depth == 0 => {
+                    return self.words.is_one_of(
+                        place.wrapping_sub(1),
+                        &["EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", "POSITION"],
+                    );
+                }
+                Token::LParen => depth -= 1,
+                _ if depth == 0 && self.words.is(place, "SELECT") => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// A list of tables with aliases: `a x, (b, c), (SELECT …) z`. Brackets are kept on a stack of their ends.
+    fn list(&mut self, from: usize, mode: AccessMode) {
+        let words = self.words;
+        let mut outer = Vec::new();
+        let mut at = from;
+        loop {
+            while words.is_one_of(at, &["ONLY", "LATERAL", "TABLE", "IGNORE", "LOW_PRIORITY"]) {
+                at += 1;
+            }
+            let is_query = words.is_one_of(at + 1, &["SELECT", "WITH", "VALUES"]);
+            if words.has(at, &Token::LParen) && !is_query {
+                outer.push(self.after_brackets(at));
+                at += 1;
+                continue;
+            }
+            at = match self.name(at) {
+                // A query is met by itself.
+                _ if words.has(at, &Token::LParen) => self.after_brackets(at),
+                Some((name, next)) => self.listed(name, (at, next), mode),
+                None => match outer.pop() {
+                    Some(end) => end,
+                    None => return,
+                },
+            };
+            loop {
+                at = self.after_alias(at);
+                if words.has(at, &Token::Comma) && mode != AccessMode::Upsert {
+                    at += 1;
+                    break;
+                }
+                match outer.pop() {
+                    Some(end) => at = end,
+                    None => return,
+                }
+            }
+        }
+    }
+
+    /// A name in such a list, and the place behind it.
+    fn listed(&mut self, name: ObjectName, (at, next): (usize, usize), mode: AccessMode) -> usize {
+        if self.words.has(next, &Token::LParen) && mode == AccessMode::Read {
+            // A function.
+            return self.after_brackets(next);
+        }
+        let is_common = name.schema.is_none() && self.common.contains(&name.name.to_lowercase());
+        if !is_common {
+            self.found.accesses.push(Access::new(name, mode, self.words.line(at)));
+        }
+        next
+    }
+
+    fn after_alias(&self, at: usize) -> usize {
+        let words = self.words;
+        let ends = [
+            "WHERE",
+            "JOIN",
+            "LEFT",
+            "RIGHT",
+            "INNER",
+            "CROSS",
+            "FULL",
+            "NATURAL",
+            "ON",
+            "USING",
+            "SET",
+            "GROUP",
+            "ORDER",
+            "HAVING",
+            "LIMIT",
+            "UNION",
+            "EXCEPT",
+            "INTERSECT",
+            "FOR",
+            "RETURNING",
+            "WINDOW",
+            "VALUES",
+            "SELECT",
+            "FROM",
+            "STRAIGHT_JOIN",
+            "LOOP",
+            "DO",
+            "WITH",
+        ];
+        let mut at = at;
+        if words.is(at, "AS") {
+            at += 1;
+        }
+        let is_alias =
+            matches!(self.tokens.get(at).map(|token| &token.token), Some(Token::Word(_)))
+                && !words.is_one_of(at, &ends);
+        if is_alias {
+            at += 1;
+            if words.has(at, &Token::LParen) {
+                at = self.after_brackets(at);
+            }
+        }
+        at
+    }
+
+    /// A name of up to three parts, and the place behind it.
+    fn name(&self, at: usize) -> Option<(ObjectName, usize)> {
+        read_name(self.tokens, at, self.dialect)
+    }
+
+    fn function(&mut self, last: usize) {
+        let words = self.words;
+        if words.is_one_of(last, &NO_FUNCTIONS) {
+            return;
+        }
+        let mut first = last;
+        while first >= 2 && words.has(first - 1, &Token::Period) {
+            first -= 2;
+        }
+        // INSERT INTO t (a, b) and CREATE TABLE t (…) call nothing.
+        let before = ["INTO", "TABLE", "EXISTS", "AS", "UPDATE", "JOIN"];
+        if first > 0 && words.is_one_of(first - 1, &before) && !words.is(first - 1, "JOIN") {
+            return;
+        }
+        self.called(first, CallKind::Function);
+    }
+
+    fn called(&mut self, at: usize, kind: CallKind) {
+        let Some((routine, next)) = self.name(at) else { return };
+        let mut arguments = Vec::new();
+        // How many there are only chooses between routines of one name.
+        if self.words.has(next, &Token::LParen) && self.tokens.len() <= COUNTED_MAX {
+            let end = self.after_brackets(next).saturating_sub(1);
+            let mut from = next + 1;
+            while from < end {
+                let to = self.words.find(from, |w, i| i >= end || w.has(i, &Token::Comma));
+                arguments.push(Argument { name: None, values: None });
+                from = to.min(end) + 1;
+            }
+        }
+        self.found.calls.push(Call { routine, kind, arguments, line: self.words.line(at) });
+    }
+}
+
+/// A name of up to three parts, and the place behind it.
+pub(super) fn read_name(
+    tokens: &[TokenWithSpan],
+    from: usize,
+    dialect: DialectName,
+) -> Option<(ObjectName, usize)> {
+    let words = Words(tokens);
+    let mut parts = vec![name_of(&tokens.get(from)?.token, dialect)?];
+    let mut at = from + 1;
+    while words.has(at, &Token::Period) {
+        let Some(part) = tokens.get(at + 1).and_then(|token| name_of(&token.token, dialect)) else {
+            break;
+        };
+        parts.push(part);
+        at += 2;
+    }
+    let name = parts.pop()?;
+    Some((ObjectName { schema: parts.pop(), name }, at))
+}
+
+/// Reads TRUNCATE, DROP, CREATE, ALTER, RENAME, LOAD DATA, COPY, ANALYZE …: whole tables that change. Returns the
+/// place of a query within the statement (`CREATE TABLE t AS SELECT …`), if there is one.
+pub(super) fn read_definition(
+    tokens: &[TokenWithSpan],
+    dialect: DialectName,
+) -> (WordFacts, Option<usize>) {
+    let words = Words(tokens);
+    let mut found = WordFacts::default();
+    let query = words.find(0, |w, i| w.is_one_of(i, &["SELECT", "WITH"]) && i > 0);
+    let is_table = words.is(0, "CREATE") && (1..5).any(|at| words.is(at, "TABLE"));
+    let mut with_query = (is_table && query < words.len()).then_some(query);
+    let is_open = query > 0 && words.has(query - 1, &Token::LParen);
+    if is_open {
+        with_query = None;
+    }
+    // CREATE TABLE t (SELECT …) AS … has its query in brackets.
+    let in_brackets = (1..tokens.len().saturating_sub(1))
+        .find(|at| words.has(*at, &Token::LParen) && words.is_one_of(at + 1, &["SELECT", "WITH"]));
+    if let (true, None, Some(at)) = (is_table, with_query, in_brackets) {
+        with_query = Some(at);
+    }
+    let is_temporary = words.is_one_of(1, &["TEMPORARY", "TEMP"])
+        || words.is_one_of(2, &["TEMPORARY", "TEMP"])
+        || words.is_one_of(3, &["TEMPORARY", "TEMP"]) && words.is(1, "OR");
+    let end = with_query.unwrap_or(tokens.len());
+    for (at, mode) in definition_places(&words, end) {
+        let mut next = at;
+        loop {
+            while words.is_one_of(next, &["IF", "NOT", "EXISTS", "ONLY", "TABLE"]) {
+                next += 1;
+            }
+            let Some((name, after)) = read_name(tokens, next, dialect) else { break };
+            let is_made = mode != AccessMode::Read;
+            if is_made && (is_temporary || name.schema.as_deref() == Some("pg_temp")) {
+                found.temporary.insert(name.name.to_lowercase());
+            } else {
+                found.accesses.push(Access::new(name, mode, words.line(next)));
+            }
+            next = after;
+            let goes_on = words.is_one_of(0, &["DROP", "TRUNCATE", "ANALYZE"])
+                && words.has(next, &Token::Comma);
+            if !goes_on {
+                break;
+            }
+            next += 1;
+        }
+    }
+    (found, with_query)
+}
+
+/// Places of tables in a statement of data definition.
+fn definition_places(words: &Words<'_>, end: usize) -> Vec<(usize, AccessMode)> {
+    let mut places = Vec::new();
+    let first = words.word(0).unwrap_or_default().to_ascii_uppercase();
+    match first.as_str() {
+        "TRUNCATE" => places.push((1, AccessMode::Whole)),
+        "COPY" => {
+            let mode = if (1..end).any(|at| words.is(at, "FROM")) {
+                AccessMode::Insert
+            } else {
+                AccessMode::Read
+            };
+            places.push((1, mode));
+        }
+        "LOAD" => {
+            let into = (0..end).find(|at| words.is(*at, "TABLE"));
+            places.extend(into.map(|at| (at + 1, AccessMode::Upsert)));
+        }
+        "REFRESH" => {
+            let view = (0..end).find(|at| words.is(*at, "VIEW"));
+            let skip = |at: usize| if words.is(at, "CONCURRENTLY") { at + 1 } else { at };
+            places.extend(view.map(|at| (skip(at + 1), AccessMode::Whole)));
+        }
+        "CREATE" if (1..5).any(|at| words.is(at, "INDEX")) => {}
+        "CREATE" | "DROP" | "ALTER" | "RENAME" => {
+            let kinds = ["TABLE", "VIEW", "SEQUENCE"];
+            for at in 1..end {
+                // EXCHANGE PARTITION p WITH TABLE t, RENAME TABLE a TO b, RENAME TO c, ATTACH PARTITION t,
+                // CREATE TABLE t LIKE s.
+                let is_table = words.is_one_of(at, &kinds[..2]);
+                let is_renamed =
+                    words.is(at, "TO") && (first == "RENAME" || words.is(at - 1, "RENAME"));
+                let is_partition =
+                    words.is(at, "PARTITION") && words.is_one_of(at - 1, &["ATTACH", "DETACH"]);
+                let is_next = first == "RENAME" && words.has(at, &Token::Comma);
+                if is_table || is_renamed || is_partition || is_next {
+                    places.push((at + 1, AccessMode::Whole));
+                } else if words.is(at, "LIKE") && first == "CREATE" {
+                    places.push((at + 1, AccessMode::Read));
+                }
+            }
+        }
+        _ => {}
+    }
+    places
+}

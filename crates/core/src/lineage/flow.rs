@@ -1,0 +1,129 @@
+//! Where the value of an expression comes from, and what equalities say about columns.
+//!
+//! A statement's conditions become constraints "this column is one of what that flow may be"; they are solved
+//! together, so that `a.batch_no = p AND b.batch_no = a.batch_no` says something about both tables.
+
+use crate::lineage::slice::{SliceValue, ValueSet};
+use std::collections::HashMap;
+
+/// Rounds in which constraints are solved; a chain of more equalities is cut, which only widens slices.
+const ROUNDS_MAX: usize = 12;
+
+/// Values and columns that one expression may be at most; more are taken as anything. A common table expression that is
+/// the union of another with itself would double them at each step.
+const PARTS_MAX: usize = 256;
+
+/// A column of one of the tables of a statement: place of the table, name.
+pub(super) type ColumnRef = (usize, String);
+
+/// What an expression may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flow {
+    pub(super) known: ValueSet,
+    pub(super) from: Vec<ColumnRef>,
+    pub(super) is_unknown: bool,
+}
+
+impl Flow {
+    pub(super) fn unknown() -> Self {
+        Self { is_unknown: true, ..Self::default() }
+    }
+
+    pub(super) fn value(value: SliceValue) -> Self {
+        Self { known: ValueSet::from([value]), ..Self::default() }
+    }
+
+    pub(super) fn column(column: ColumnRef) -> Self {
+        Self { from: vec![column], ..Self::default() }
+    }
+
+    /// What is one or the other.
+    pub(super) fn or(mut self, other: Self) -> Self {
+        self.is_unknown |= other.is_unknown;
+        let is_large = self.known.len() + other.known.len() > PARTS_MAX
+            || self.from.len() + other.from.len() > PARTS_MAX;
+        if self.is_unknown || is_large {
+            return Self::unknown();
+        }
+        self.known.extend(other.known);
+        self.from.extend(other.from);
+        self
+    }
+
+    pub(super) fn any(flows: impl IntoIterator<Item = Self>) -> Self {
+        flows.into_iter().fold(Self::default(), Self::or)
+    }
+}
+
+/// A column that a condition may narrow. With a guard, only if the common table expression of that number is used
+/// once: what one use asks for says nothing about the other's rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) column: ColumnRef,
+    pub(super) guards: Vec<usize>,
+}
+
+/// An expression that was read: what it may be, and the columns that an equality with it narrows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Operand {
+    pub(super) flow: Flow,
+    pub(super) targets: Vec<Target>,
+}
+
+impl Operand {
+    pub(super) fn unknown() -> Self {
+        Self::of(Flow::unknown())
+    }
+
+    pub(super) fn of(flow: Flow) -> Self {
+        Self { flow, targets: Vec::new() }
+    }
+}
+
+/// That the rows that matter have in this column one of what a flow may be.
+#[derive(Clone, Debug)]
+pub(super) struct Constraint {
+    pub(super) target: Target,
+    pub(super) flow: Flow,
+}
+
+/// What was found of each column: conditions that all hold.
+pub(super) type Solution = HashMap<ColumnRef, Vec<ValueSet>>;
+
+/// Solves constraints. `uses` counts how often each common table expression is read.
+pub(super) fn solve(constraints: &[Constraint], uses: &[usize]) -> Solution {
+    let may_push = |target: &Target| target.guards.iter().all(|guard| uses.get(*guard) == Some(&1));
+    let mut solution = Solution::new();
+    for _ in 0..ROUNDS_MAX {
+        let mut is_new = false;
+        for Constraint { target, flow } in constraints.iter().filter(|one| may_push(&one.target)) {
+            let Some(values) = values_of(flow, &solution) else { continue };
+            let conditions = solution.entry(target.column.clone()).or_default();
+            if conditions.len() < 4 && !conditions.contains(&values) {
+                conditions.push(values);
+                is_new = true;
+            }
+        }
+        if !is_new {
+            break;
+        }
+    }
+    solution
+}
+
+/// The values that a flow may be; none when it may be anything.
+pub(super) fn values_of(flow: &Flow, solution: &Solution) -> Option<ValueSet> {
+    if flow.is_unknown {
+        return None;
+    }
+    let mut values = flow.known.clone();
+    for column in &flow.from {
+        let conditions = solution.get(column)?;
+        let is_constant = |values: &&ValueSet| {
+            !values.iter().any(|one| matches!(one, SliceValue::Param(_) | SliceValue::Symbol(_)))
+        };
+        let best = conditions.iter().find(is_constant).or(conditions.first())?;
+        values.extend(best.iter().cloned());
+    }
+    (!values.is_empty()).then_some(values)
+}

@@ -1,0 +1,58 @@
+//! lineage: finds what SQL and stored routines read and write, and which jobs conflict. In: texts and a catalogue. Out: accesses with slices, conflicts.
+//! May name: domain. Never: a database, a clock.
+//! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
+//! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
+//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs).
+
+mod access;
+mod catalogue;
+mod closure;
+mod conflict;
+mod create;
+mod dml;
+mod expression;
+mod fallback;
+mod flow;
+mod guess;
+mod impact;
+mod job;
+mod nesting;
+mod query;
+mod reader;
+mod reading;
+mod rewrite;
+mod scope;
+mod settle;
+mod slice;
+mod split;
+mod words;
+
+pub use access::{
+    Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey,
+    DynamicStatement, ObjectName, RoutineParam, Unreadable,
+};
+pub use catalogue::{
+    BodyText, Cascade, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction,
+    TriggerEvent,
+};
+pub use closure::{JobRoot, trace_job};
+pub use conflict::{
+    ConflictKind, ConflictReport, ConflictSide, JobConflict, JobLineage, LineageCoverage,
+    OrderWithoutData, UnknownJob, collide, find_conflicts,
+};
+pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
+pub use job::{LineageTarget, job_lineage};
+pub use reader::{Body, BodyKind, read_body};
+pub use reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
+pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod closure_tests;
+#[cfg(test)]
+mod corpus_tests;
+#[cfg(test)]
+mod example_tests;

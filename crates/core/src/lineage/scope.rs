@@ -1,0 +1,379 @@
+//! The names of a statement while it is read: tables, derived tables, common table expressions, variables.
+
+use crate::domain::source::DialectName;
+use crate::lineage::access::{AccessMode, CallKind, ColumnSet, ConflictKey, ObjectName};
+use crate::lineage::catalogue::Catalogue;
+use crate::lineage::flow::{Constraint, Flow, Operand, Target};
+use crate::lineage::slice::SliceValue;
+use crate::lineage::words::{fold, line_of};
+use sqlparser::ast;
+use sqlparser::ast::{Ident, ObjectNamePart, Spanned as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Tables, derived columns and scopes of one statement at most; more are read by words.
+pub(super) const NODES_MAX: usize = 1_000;
+/// How deep a column is looked for through `SELECT *` of `SELECT *`, and through how many sources at each step.
+const STAR_DEPTH: usize = 4;
+/// See `STAR_DEPTH`.
+const STAR_WIDTH: usize = 8;
+
+/// That the parser's tree holds something that is not read here.
+#[derive(Clone, Debug)]
+pub(super) struct Refused(pub(super) String);
+
+pub(super) type Reading<T> = Result<T, Refused>;
+
+/// What a statement is read with.
+#[derive(Clone, Copy)]
+pub(super) struct StatementContext<'c> {
+    pub(super) dialect: DialectName,
+    /// Parameters and variables, in lower case.
+    pub(super) variables: &'c BTreeSet<String>,
+    /// What is known of the server.
+    pub(super) catalogue: &'c Catalogue,
+    /// Where unqualified names are looked for.
+    pub(super) path: &'c [String],
+}
+
+impl<'c> StatementContext<'c> {
+    /// The columns of a table, where the catalogue knows them.
+    pub(super) fn columns_of(&self, name: &ObjectName) -> Option<&'c BTreeSet<String>> {
+        self.catalogue.columns_of(&self.catalogue.resolve_table(name, self.path))
+    }
+}
+
+/// A table that the statement touches.
+#[derive(Clone, Debug)]
+pub(super) struct TableNode {
+    pub(super) name: ObjectName,
+    pub(super) mode: AccessMode,
+    pub(super) read: ColumnSet,
+    pub(super) written: ColumnSet,
+    pub(super) conflict_key: Option<ConflictKey>,
+    /// Columns that are assigned, with what they get.
+    pub(super) assigned: BTreeMap<String, Flow>,
+    pub(super) line: u32,
+}
+
+/// What stands in FROM under a name.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) alias: String,
+    pub(super) kind: SourceKind,
+    /// An outer join may put NULL in place of its columns.
+    pub(super) is_nullable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum SourceKind {
+    /// A table, by its place in the statement.
+    Table(usize),
+    /// A query.
+    Derived(Rc<Relation>),
+    /// A function, VALUES or whatever has no table.
+    Opaque,
+}
+
+/// The result of a query.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Relation {
+    pub(super) columns: Vec<OutputColumn>,
+    /// Sources of `*`, whose columns are all of the result's.
+    pub(super) stars: Vec<Source>,
+}
+
+impl Relation {
+    /// A result of which nothing is known.
+    pub(super) fn opaque() -> Self {
+        let source = Source { alias: String::new(), kind: SourceKind::Opaque, is_nullable: false };
+        Self { columns: Vec::new(), stars: vec![source] }
+    }
+
+    /// Lets no condition from outside narrow its tables: rows that are left out have a say in the rest.
+    pub(super) fn forget_targets(&mut self) {
+        for column in &mut self.columns {
+            column.operand.targets.clear();
+        }
+        // `*` would hand conditions through.
+        if !self.stars.is_empty() {
+            *self = Self::opaque();
+        }
+    }
+
+    /// The same, and what its columns are is not known.
+    pub(super) fn forget_flows(&mut self) {
+        self.forget_targets();
+        for column in &mut self.columns {
+            column.operand.flow = Flow::unknown();
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct OutputColumn {
+    pub(super) name: Option<String>,
+    pub(super) operand: Operand,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    pub(super) sources: Vec<Source>,
+}
+
+/// A common table expression.
+#[derive(Clone, Debug)]
+pub(super) struct CommonTable {
+    pub(super) name: String,
+    pub(super) relation: Relation,
+    pub(super) number: usize,
+}
+
+/// A call that was met; what its arguments may be is known when the statement is read.
+#[derive(Clone, Debug)]
+pub(super) struct MetCall {
+    pub(super) routine: ObjectName,
+    pub(super) kind: CallKind,
+    pub(super) arguments: Vec<(Option<String>, Flow)>,
+    pub(super) line: u32,
+}
+
+/// Reads one statement.
+pub(super) struct StatementReader<'c> {
+    pub(super) context: StatementContext<'c>,
+    pub(super) nodes: Vec<TableNode>,
+    pub(super) constraints: Vec<Constraint>,
+    pub(super) scopes: Vec<Scope>,
+    pub(super) common: Vec<CommonTable>,
+    /// How often each common table expression is used.
+    pub(super) uses: Vec<usize>,
+    pub(super) calls: Vec<MetCall>,
+    pub(super) dynamic: Vec<u32>,
+    /// Conditions may narrow these tables alone, where an outer join says so.
+    pub(super) narrowed: Option<std::ops::Range<usize>>,
+}
+
+impl<'c> StatementReader<'c> {
+    pub(super) fn new(context: StatementContext<'c>) -> Self {
+        Self {
+            context,
+            nodes: Vec::new(),
+            constraints: Vec::new(),
+            scopes: Vec::new(),
+            common: Vec::new(),
+            uses: Vec::new(),
+            calls: Vec::new(),
+            dynamic: Vec::new(),
+            narrowed: None,
+        }
+    }
+
+    /// A column or alias as it is compared.
+    pub(super) fn column_name(&self, ident: &Ident) -> String {
+        match self.context.dialect {
+            DialectName::Postgres => fold(&ident.value, ident.quote_style, DialectName::Postgres),
+            DialectName::Mysql | DialectName::Sqlite => ident.value.to_lowercase(),
+        }
+    }
+
+    /// The last two parts of a name.
+    pub(super) fn object_name(&self, name: &ast::ObjectName) -> Reading<ObjectName> {
+        let mut parts = Vec::new();
+        for part in &name.0 {
+            match part {
+                ObjectNamePart::Identifier(ident) => {
+                    parts.push(fold(&ident.value, ident.quote_style, self.context.dialect));
+                }
+                ObjectNamePart::Function(_) => return Err(Refused(format!("the name {name}"))),
+            }
+        }
+        let last = parts.pop().ok_or_else(|| Refused("an empty name".to_owned()))?;
+        Ok(ObjectName { schema: parts.pop(), name: last })
+    }
+
+    pub(super) fn line(&self, name: &ast::ObjectName) -> u32 {
+        line_of(name.span())
+    }
+
+    /// Adds a table that is read.
+    pub(super) fn add_node(&mut self, name: ObjectName, line: u32) -> Reading<usize> {
+        if self.nodes.len() >= NODES_MAX {
+            return Err(Refused(format!("more than {NODES_MAX} tables")));
+        }
+        self.nodes.push(TableNode {
+            name,
+            mode: AccessMode::Read,
+            read: ColumnSet::none(),
+            written: ColumnSet::none(),
+            conflict_key: None,
+            assigned: BTreeMap::new(),
+            line,
+        });
+        Ok(self.nodes.len() - 1)
+    }
+
+    pub(super) fn common_table(&self, name: &ObjectName) -> Option<&CommonTable> {
+        if name.schema.is_some() {
+            return None;
+        }
+        let wanted = name.name.to_lowercase();
+        self.common.iter().rev().find(|one| one.name == wanted)
+    }
+
+    /// A name of one part: a variable, or a column of what is in scope.
+    pub(super) fn resolve(&mut self, column: &str) -> Operand {
+        let lower = column.to_lowercase();
+        if self.context.variables.contains(&lower) {
+            return Operand::of(Flow::value(SliceValue::Param(lower)));
+        }
+        if column.starts_with('@') {
+            return Operand::unknown();
+        }
+        for depth in (0..self.scopes.len()).rev() {
+            let is_own = depth + 1 == self.scopes.len();
+            let sources = self.scopes[depth].sources.clone();
+            if let Some(found) = self.find_column(&sources, column, 0) {
+                return if is_own { found } else { Operand::of(found.flow) };
+            }
+        }
+        Operand::unknown()
+    }
+
+    /// A name of two parts: of a table in scope, of a routine's own, of a trigger's row.
+    pub(super) fn resolve_qualified(&mut self, qualifier: &str, column: &str) -> Operand {
+        let alias = qualifier.to_lowercase();
+        for depth in (0..self.scopes.len()).rev() {
+            let is_own = depth + 1 == self.scopes.len();
+            let found = self.scopes[depth].sources.iter().find(|one| one.alias == alias).cloned();
+            if let Some(source) = found {
+                let found = self.column_of(&source, column, 0).unwrap_or_else(Operand::unknown);
+                return if is_own { found } else { Operand::of(found.flow) };
+            }
+        }
+        if alias == "new" || alias == "old" {
+            let param = format!("{alias}.{}", column.to_lowercase());
+            return Operand::of(Flow::value(SliceValue::Param(param)));
+        }
+        let lower = column.to_lowercase();
+        if self.context.variables.contains(&lower) && !self.context.variables.contains(&alias) {
+            return Operand::of(Flow::value(SliceValue::Param(lower)));
+        }
+        Operand::unknown()
+    }
+
+    /// An unqualified column: of the one source that has it, else of none for certain.
+    fn find_column(&mut self, sources: &[Source], column: &str, depth: usize) -> Option<Operand> {
+        let has = |reader: &Self, source: &Source| reader.has_column(source, column, depth);
+        let certain: Vec<&Source> =
+            sources.iter().filter(|one| has(self, one) == Some(true)).collect();
+        let possible: Vec<&Source> =
+            sources.iter().filter(|one| has(self, one) != Some(false)).collect();
+        match (certain.as_slice(), possible.as_slice()) {
+            ([one], _) | ([], [one]) => self.column_of(one, column, depth),
+            ([], []) => None,
+            _ => {
+                // It may be of any of them: all of them count as read, and nothing is narrowed.
+                for source in possible {
+                    self.column_of(source, column, depth);
+                }
+                Some(Operand::unknown())
+            }
+        }
+    }
+
+    /// Whether a source has a column; none when that is not known.
+    fn has_column(&self, source: &Source, column: &str, depth: usize) -> Option<bool> {
+        match &source.kind {
+            SourceKind::Table(node) => {
+                let columns = self.context.columns_of(&self.nodes[*node].name)?;
+                Some(columns.contains(column))
+            }
+            SourceKind::Derived(relation) => {
+                if relation.columns.iter().any(|one| one.name.as_deref() == Some(column)) {
+                    return Some(true);
+                }
+                let is_wide = relation.stars.len() > STAR_WIDTH;
+                if depth > STAR_DEPTH
+                    || is_wide
+                    || relation.columns.iter().any(|one| one.name.is_none())
+                {
+                    return None;
+                }
+                let mut found = Some(false);
+                for star in &relation.stars {
+                    match self.has_column(star, column, depth + 1) {
+                        Some(true) => return Some(true),
+                        Some(false) => {}
+                        None => found = None,
+                    }
+                }
+                found
+            }
+            SourceKind::Opaque => None,
+        }
+    }
+
+    /// A column of a source, which counts as read.
+    pub(super) fn column_of(
+        &mut self,
+        source: &Source,
+        column: &str,
+        depth: usize,
+    ) -> Option<Operand> {
+        let mut operand = match &source.kind {
+            SourceKind::Table(node) => {
+                self.nodes[*node].read.add(column);
+                let column = (*node, column.to_owned());
+                let target = Target { column: column.clone(), guards: Vec::new() };
+                Operand { flow: Flow::column(column), targets: vec![target] }
+            }
+            SourceKind::Derived(relation) => {
+                let named = |one: &&OutputColumn| one.name.as_deref() == Some(column);
+                match relation.columns.iter().find(named) {
+                    Some(found) => found.operand.clone(),
+                    None if depth > STAR_DEPTH || relation.stars.len() > STAR_WIDTH => {
+                        return None;
+                    }
+                    None => match relation.stars.as_slice() {
+                        [] => return None,
+                        [star] => self.column_of(star, column, depth + 1)?,
+                        stars => {
+                            let stars = stars.to_vec();
+                            self.find_column(&stars, column, depth + 1)?
+                        }
+                    },
+                }
+            }
+            SourceKind::Opaque => Operand::unknown(),
+        };
+        if source.is_nullable {
+            operand.flow.known.insert(SliceValue::Null);
+        }
+        Some(operand)
+    }
+
+    /// All columns of a source are read; those of a query are read where it stands.
+    pub(super) fn read_all(&mut self, source: &Source) {
+        match &source.kind {
+            SourceKind::Table(node) => self.nodes[*node].read = ColumnSet::All,
+            SourceKind::Derived(_) | SourceKind::Opaque => {}
+        }
+    }
+
+    /// That `one` equals `two`: each narrows the columns of the other.
+    pub(super) fn equate(&mut self, one: &Operand, two: &Operand) {
+        self.narrow(one, &two.flow);
+        self.narrow(two, &one.flow);
+    }
+
+    /// That `one` is something of `flow`.
+    pub(super) fn narrow(&mut self, one: &Operand, flow: &Flow) {
+        let narrowed = self.narrowed.clone();
+        for target in &one.targets {
+            let may = narrowed.as_ref().is_none_or(|nodes| nodes.contains(&target.column.0));
+            if may && !flow.is_unknown {
+                self.constraints.push(Constraint { target: target.clone(), flow: flow.clone() });
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The tokens of a text, without blanks and comments, with the questions the splitter asks of them.
+
+use crate::domain::source::DialectName;
+use sqlparser::dialect::{Dialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Word};
+
+/// Longest text that is read, in bytes.
+pub(super) const TEXT_MAX: usize = 1 << 20;
+
+/// The parser's dialect.
+pub(super) fn parser_dialect(dialect: DialectName) -> &'static dyn Dialect {
+    match dialect {
+        DialectName::Mysql => &MySqlDialect {},
+        DialectName::Postgres => &PostgreSqlDialect {},
+        DialectName::Sqlite => &SQLiteDialect {},
+    }
+}
+
+/// A text that has no tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoTokens {
+    pub(super) line: u32,
+    pub(super) why: String,
+}
+
+/// Reads a text into tokens, or says why not and where. Lines are counted from `first_line`.
+pub(super) fn tokenize(
+    text: &str,
+    dialect: DialectName,
+    first_line: u32,
+) -> Result<Vec<TokenWithSpan>, NoTokens> {
+    if text.len() > TEXT_MAX {
+        let why = format!("{} bytes are too long to be read; the limit is {TEXT_MAX}", text.len());
+        return Err(NoTokens { line: first_line, why });
+    }
+    let mut tokens = Vec::new();
+    let mut tokenizer = Tokenizer::new(parser_dialect(dialect), text);
+    let ended = tokenizer.tokenize_with_location_into_buf(&mut tokens);
+    let offset = u64::from(first_line.saturating_sub(1));
+    if let Err(error) = ended {
+        let line = u32::try_from(error.location.line + offset).unwrap_or(u32::MAX);
+        return Err(NoTokens { line, why: error.message });
+    }
+    tokens.retain(|one| !matches!(one.token, Token::Whitespace(_) | Token::EOF));
+    if offset > 0 {
+        for one in &mut tokens {
+            one.span.start.line += offset;
+            one.span.end.line += offset;
+        }
+    }
+    Ok(tokens)
+}
+
+/// A word that is not quoted.
+pub(super) fn bare_word(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(Word { value, quote_style: None, .. }) => Some(value),
+        _ => None,
+    }
+}
+
+/// A name: a word, quoted or not.
+pub(super) fn name_of(token: &Token, dialect: DialectName) -> Option<String> {
+    match token {
+        Token::Word(word) => Some(fold(&word.value, word.quote_style, dialect)),
+        _ => None,
+    }
+}
+
+/// A name as the server keeps it: PostgreSQL folds what is not quoted.
+pub(super) fn fold(value: &str, quote: Option<char>, dialect: DialectName) -> String {
+    match (dialect, quote) {
+        (DialectName::Postgres, None) => value.to_lowercase(),
+        (DialectName::Postgres, Some(_)) | (DialectName::Mysql | DialectName::Sqlite, _) => {
+            value.to_owned()
+        }
+    }
+}
+
+/// The line of a place, from 1.
+pub(super) fn line_of(span: Span) -> u32 {
+    u32::try_from(span.start.line).unwrap_or(u32::MAX)
+}
+
+/// Tokens with questions about them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'t>(pub(super) &'t [TokenWithSpan]);
+
+impl<'t> Words<'t> {
+    /// Whether the token there is this unquoted word.
+    pub(super) fn is(self, at: usize, word: &str) -> bool {
+        self.word(at).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether the token there is one of these unquoted words.
+    pub(super) fn is_one_of(self, at: usize, words: &[&str]) -> bool {
+        words.iter().any(|word| self.is(at, word))
+    }
+
+    /// The unquoted word there.
+    pub(super) fn word(self, at: usize) -> Option<&'t str> {
+        bare_word(&self.0.get(at)?.token)
+    }
+
+    /// Whether the token there is this one.
+    pub(super) fn has(self, at: usize, token: &Token) -> bool {
+        self.0.get(at).is_some_and(|found| found.token == *token)
+    }
+
+    /// The line of the token there; of the last one beyond the end.
+    pub(super) fn line(self, at: usize) -> u32 {
+        self.0.get(at).or(self.0.last()).map_or(1, |token| line_of(token.span))
+    }
+
+    /// How many.
+    pub(super) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// The first place from `from` on, outside of brackets and of CASE … END, where `stop` holds; else the end.
+    pub(super) fn find(self, from: usize, stop: impl Fn(Self, usize) -> bool) -> usize {
+        let (mut depth, mut cases) = (0_usize, 0_usize);
+        for at in from..self.len() {
+            if depth == 0 && cases == 0 && stop(self, at) {
+                return at;
+            }
+            match &self.0[at].token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+                _ if self.is(at, "CASE") => cases += 1,
+                _ if self.is(at, "END") => cases = cases.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.len()
+    }
+
+    /// The semicolon that ends the statement at `from`, or the end.
+    pub(super) fn find_end(self, from: usize) -> usize {
+        (from..self.len()).find(|at| self.has(*at, &Token::SemiColon)).unwrap_or(self.len())
+    }
+
+    /// Behind the bracket that closes the one at `from`.
+    pub(super) fn after_brackets(self, from: usize) -> usize {
+        let mut depth = 0_usize;
+        for at in from..self.len() {
+            match &self.0[at].token {
+                Token::LParen => depth += 1,
+                Token::RParen => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return at + 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.len()
+    }
+}

@@ -1,0 +1,350 @@
+//! Reads the catalogue of a data source into the values from which lineage is worked out. Changes nothing there.
+
+use crate::db::MysqlServer;
+use crate::db::catalogue_rows::{CatalogueRows, CatalogueScope, TextRow};
+use crate::db::fault::SessionError;
+use crate::db::session::Session;
+use crate::db::sqlite_file::is_absent;
+use crate::db::user_grants::quote_user;
+use crate::domain::source::{DialectName, Source};
+use crate::handler::run_on_source::reach;
+use crate::handler::{Options, address, bind};
+use crate::lineage::{
+    BodyText, Cascade, Catalogue, ObjectName, Routine, RoutineLanguage, RoutineParam, Table,
+    Trigger, TriggerAction, TriggerEvent, language_of, parse_routine,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long one source may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Reads a source's catalogue: the schemas where names are looked for, and those that `texts` and the bodies found
+/// there name. Why it could not be read is a sentence.
+pub async fn read_catalogue(
+    source: &Source,
+    options: &Options,
+    texts: &[String],
+) -> Result<Catalogue, String> {
+    let (target, at) = reach(source, "lineage".to_owned(), options)?;
+    // A look makes no file, as a job would.
+    if is_absent(&target.url) {
+        return Ok(Catalogue::new(DialectName::Sqlite, vec!["main".to_owned()], true));
+    }
+    let mut session = Session::open(&target)
+        .await
+        .map_err(|none| format!("{at}: {}", address::opening(none.to_string())))?;
+    let read = timeout(PATIENCE, read_session(&mut session, texts)).await;
+    let catalogue = match read {
+        Ok(Ok(catalogue)) => catalogue,
+        Ok(Err(error)) => return Err(format!("{at}: the catalogue cannot be read: {error}")),
+        Err(_) => return Err(format!("{at}: no answer within {PATIENCE:?}")),
+    };
+    session.close().await;
+    Ok(catalogue)
+}
+
+async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalogue, SessionError> {
+    let dialect = bind::dialect_name(session.dialect());
+    let scope = session.catalogue_scope().await?;
+    let mut open: Vec<String> = match dialect {
+        // One question answers for all schemas there.
+        DialectName::Postgres => vec![String::new()],
+        DialectName::Mysql | DialectName::Sqlite => scope.search_path.clone(),
+    };
+    if dialect == DialectName::Mysql {
+        open.extend(named_schemas(texts.iter().map(String::as_str), &scope.schemas));
+    }
+    let (mut rows, mut done) = (CatalogueRows::default(), BTreeSet::new());
+    while let Some(schema) = open.pop() {
+        if !done.insert(schema.clone()) {
+            continue;
+        }
+        let found = session.catalogue_rows(&schema).await?;
+        if dialect == DialectName::Mysql {
+            let bodies = found.routines.iter().chain(&found.tables).chain(&found.triggers);
+            let bodies = bodies.flat_map(|row| row.iter().flatten().map(String::as_str));
+            open.extend(named_schemas(bodies, &scope.schemas));
+        }
+        rows.extend(found);
+    }
+    let user = session.whom().await?.user;
+    let user = user.as_deref().and_then(|user| quote_user(session.dialect(), user));
+    let grants = Grants { server: session.server(), user: user.unwrap_or_default() };
+    Ok(catalogue_of(dialect, &scope, &rows, &grants))
+}
+
+/// Schemas that a text names before a dot.
+fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in texts {
+        for (at, _) in text.match_indices('.') {
+            let before = text[..at].trim_end().trim_end_matches('`');
+            let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+            let start = before
+                .rfind(|c| !is_part(c))
+                .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+            let word = &before[start..];
+            found.extend(schemas.iter().find(|one| one.eq_ignore_ascii_case(word)).cloned());
+        }
+    }
+    found
+}
+
+/// What shows a hidden text to our user.
+struct Grants {
+    server: Option<MysqlServer>,
+    user: String,
+}
+
+impl Grants {
+    fn routine(&self, schema: &str) -> String {
+        let user = &self.user;
+        match self.server {
+            Some(MysqlServer::MariaDb) => format!(
+                "GRANT SHOW CREATE ROUTINE ON `{schema}`.* TO {user} (before MariaDB 11.3: GRANT SELECT ON \
+                 mysql.proc TO {user})"
+            ),
+            Some(MysqlServer::Mysql | MysqlServer::OceanBase) | None => {
+                format!("GRANT SHOW_ROUTINE ON *.* TO {user}")
+            }
+        }
+    }
+
+    fn view(&self, schema: &str, view: &str) -> String {
+        format!("GRANT SHOW VIEW ON `{schema}`.`{view}` TO {}", self.user)
+    }
+
+    fn triggers(&self, schema: &str) -> String {
+        format!("GRANT TRIGGER ON `{schema}`.* TO {}", self.user)
+    }
+}
+
+fn text(row: &TextRow, at: usize) -> Option<&str> {
+    row.get(at)?.as_deref()
+}
+
+fn is_one(row: &TextRow, at: usize) -> bool {
+    text(row, at) == Some("1")
+}
+
+fn name(row: &TextRow, at: usize) -> ObjectName {
+    ObjectName::within(text(row, at).unwrap_or_default(), text(row, at + 1).unwrap_or_default())
+}
+
+fn catalogue_of(
+    dialect: DialectName,
+    scope: &CatalogueScope,
+    rows: &CatalogueRows,
+    grants: &Grants,
+) -> Catalogue {
+    let mut catalogue = Catalogue::new(dialect, scope.search_path.clone(), scope.folds_tables);
+    let mut tables: HashMap<ObjectName, Table> = HashMap::new();
+    for row in &rows.tables {
+        tables.insert(name(row, 0), table_of(row, dialect, grants));
+    }
+    for row in &rows.columns {
+        if let (Some(table), Some(column)) = (tables.get_mut(&name(row, 0)), text(row, 2)) {
+            table.columns.push(column.to_owned());
+            if is_one(row, 3) {
+                table.derived_columns.insert(column.to_owned());
+            }
+        }
+    }
+    add_keys(&mut tables, rows);
+    for row in &rows.triggers {
+        if let Some(table) = tables.get_mut(&name(row, 0)) {
+            table.triggers.push(trigger_of(row, dialect));
+        }
+    }
+    for (table, it) in &mut tables {
+        let schema = table.schema.clone().unwrap_or_default();
+        if scope.hidden_triggers.contains(&schema) && it.view.is_none() {
+            it.triggers.push(hidden_triggers(&table.name, grants.triggers(&schema)));
+        }
+    }
+    for row in &rows.cascades {
+        if let Some(table) = tables.get_mut(&name(row, 0)) {
+            table.cascades.push(Cascade {
+                child: name(row, 2),
+                on_delete: is_one(row, 4),
+                on_update: is_one(row, 5),
+            });
+        }
+    }
+    for row in &rows.parts {
+        if let Some(table) = tables.get_mut(&name(row, 0)) {
+            table.partition_of = Some(name(row, 2));
+        }
+    }
+    for (name, table) in tables {
+        catalogue.add_table(name, table);
+    }
+    add_routines(&mut catalogue, rows, grants);
+    catalogue
+}
+
+fn table_of(row: &TextRow, dialect: DialectName, grants: &Grants) -> Table {
+    let (schema, table) = (text(row, 0).unwrap_or_default(), text(row, 1).unwrap_or_default());
+    let body = match (dialect, text(row, 3)) {
+        (_, None | Some("")) => BodyText::Hidden { grant: grants.view(schema, table) },
+        // SQLite keeps the whole statement.
+        (DialectName::Sqlite, Some(sql)) => {
+            let lower = sql.to_ascii_lowercase();
+            let words = [" as\n", " as ", "\nas ", "\nas\n", "\tas ", ")as "];
+            let query = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len()));
+            BodyText::Text(query.min().map_or(String::new(), |at| sql[at..].to_owned()))
+        }
+        (DialectName::Mysql | DialectName::Postgres, Some(sql)) => BodyText::Text(sql.to_owned()),
+    };
+    let mut made = Table::default();
+    match text(row, 2) {
+        Some("view") => made.view = Some(body),
+        Some("materialized") => made.materialized = Some(body),
+        Some("foreign") => made.foreign = Some("another server".to_owned()),
+        _ => {}
+    }
+    made
+}
+
+fn add_keys(tables: &mut HashMap<ObjectName, Table>, rows: &CatalogueRows) {
+    let mut keys: HashMap<(ObjectName, &str), BTreeSet<String>> = HashMap::new();
+    for row in &rows.keys {
+        let key = (name(row, 0), text(row, 2).unwrap_or_default());
+        keys.entry(key).or_default().extend(text(row, 3).map(str::to_owned));
+    }
+    for ((table, _), columns) in keys {
+        if let Some(table) = tables.get_mut(&table) {
+            table.unique_keys.push(columns);
+        }
+    }
+}
+
+fn trigger_of(row: &TextRow, dialect: DialectName) -> Trigger {
+    let name = text(row, 2).unwrap_or_default().to_owned();
+    let mut timing = text(row, 4).unwrap_or_default().to_ascii_uppercase();
+    let mut events = text(row, 3).unwrap_or_default().to_ascii_uppercase();
+    let action = match (text(row, 7), text(row, 5)) {
+        (Some(function), _) => {
+            let schema = text(row, 6).map(str::to_owned);
+            TriggerAction::Calls(ObjectName { schema, name: function.to_owned() })
+        }
+        (None, Some(sql)) if dialect == DialectName::Sqlite => {
+            let head = sql.to_ascii_uppercase();
+            let head = head.split(" ON ").next().unwrap_or_default().to_owned();
+            timing = head.clone();
+            events = head;
+            let body = parse_routine(sql, dialect).map(|made| made.routine.body);
+            let hidden = BodyText::Hidden { grant: "its text is not understood".to_owned() };
+            TriggerAction::Body(body.unwrap_or(hidden))
+        }
+        (None, Some(text)) => TriggerAction::Body(BodyText::Text(text.to_owned())),
+        (None, None) => TriggerAction::Body(BodyText::Hidden {
+            grant: "rewrite rules are not read; use a trigger".to_owned(),
+        }),
+    };
+    let all = [
+        ("INSERT", TriggerEvent::Insert),
+        ("UPDATE", TriggerEvent::Update),
+        ("DELETE", TriggerEvent::Delete),
+        ("TRUNCATE", TriggerEvent::Truncate),
+    ];
+    let events = all.into_iter().filter(|(word, _)| events.contains(word)).map(|(_, event)| event);
+    Trigger {
+        name,
+        events: events.collect(),
+        is_before: timing.contains("BEFORE"),
+        is_instead: timing.contains("INSTEAD"),
+        action,
+    }
+}
+
+/// Stands for triggers of which the server does not even say whether there are any.
+fn hidden_triggers(table: &str, grant: String) -> Trigger {
+    use TriggerEvent::{Delete, Insert, Update};
+    Trigger {
+        name: format!("on {table}, if there is one,"),
+        events: BTreeSet::from([Insert, Update, Delete]),
+        is_before: false,
+        is_instead: false,
+        action: TriggerAction::Body(BodyText::Hidden { grant }),
+    }
+}
+
+fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants) {
+    let mut params: HashMap<&str, Vec<RoutineParam>> = HashMap::new();
+    for row in &rows.params {
+        let mode = text(row, 3).unwrap_or_default();
+        if mode == "COLUMN" {
+            continue;
+        }
+        params.entry(text(row, 0).unwrap_or_default()).or_default().push(RoutineParam {
+            name: text(row, 2).filter(|name| !name.is_empty()).map(str::to_owned),
+            is_input: mode != "OUT",
+            is_output: mode != "IN",
+        });
+    }
+    for row in &rows.routines {
+        let id = text(row, 0).unwrap_or_default();
+        let schema = text(row, 1).unwrap_or_default();
+        let is_mysql = catalogue.dialect == DialectName::Mysql;
+        let language = match (is_mysql, text(row, 3)) {
+            (true, Some("sql")) => mysql_language(text(row, 5).unwrap_or_default()),
+            (true, other) => RoutineLanguage::Other(other.unwrap_or("another language").to_owned()),
+            (false, other) => language_of(other.unwrap_or_default()),
+        };
+        let body = match text(row, 4) {
+            Some(text) => BodyText::Text(text.to_owned()),
+            None => BodyText::Hidden { grant: grants.routine(schema) },
+        };
+        let search_path = if is_mysql {
+            // Names in a body of MySQL are of the routine's own database.
+            Some(vec![schema.to_owned()])
+        } else {
+            search_path_of(text(row, 5))
+        };
+        catalogue.add_routine(Routine {
+            name: name(row, 1),
+            params: params.get(id).cloned().unwrap_or_default(),
+            language,
+            body,
+            search_path,
+        });
+    }
+}
+
+/// The modes of MySQL in which a body was made may change what its quotes and words mean.
+fn mysql_language(sql_mode: &str) -> RoutineLanguage {
+    let changes = ["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE"];
+    match sql_mode.split(',').find(|mode| changes.contains(mode)) {
+        Some(mode) => RoutineLanguage::Other(format!("SQL of mode {mode}")),
+        None => RoutineLanguage::Procedural,
+    }
+}
+
+/// `search_path=a, "b"` among a function's settings.
+fn search_path_of(settings: Option<&str>) -> Option<Vec<String>> {
+    let line = settings?.lines().find_map(|line| line.strip_prefix("search_path="))?;
+    let parts = line.split(',').map(|part| part.trim().trim_matches('"').to_owned());
+    Some(parts.filter(|part| !part.is_empty() && part != "pg_temp" && part != "$user").collect())
+}
+
+/// What tells servers and databases of a source apart: two sources on one database have one.
+pub fn server_of(source: &Source) -> String {
+    let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
+    let without_query = url.split(['?', '#']).next().unwrap_or_default();
+    match DialectName::of_url(&url) {
+        Some(DialectName::Sqlite) | None => without_query.to_owned(),
+        Some(dialect) => {
+            let rest = without_query.split_once("://").map_or(without_query, |(_, rest)| rest);
+            let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+            let (host, database) = place.split_once('/').unwrap_or((place, ""));
+            // Tables of MySQL carry their database themselves.
+            match dialect {
+                DialectName::Postgres => format!("postgres {host}/{database}"),
+                DialectName::Mysql | DialectName::Sqlite => format!("mysql {host}"),
+            }
+        }
+    }
+}
