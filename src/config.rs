@@ -3,6 +3,7 @@
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod executors;
+mod four_eyes;
 mod http;
 mod ldap;
 mod limits;
@@ -16,6 +17,7 @@ mod tls;
 mod trace;
 
 pub use executors::Executors;
+pub use four_eyes::FourEyesSettings;
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use ldap::{Ldap, LdapGrant, LdapPassword};
 pub use limits::{ConnectionLimits, Limits};
@@ -75,6 +77,8 @@ pub struct Config {
     pub http: Http,
     /// A directory that users log in with.
     pub ldap: Ldap,
+    /// Changes that a second person has to approve, by group; `*` is all others.
+    pub four_eyes: BTreeMap<String, FourEyesSettings>,
     /// What clients may take.
     pub limits: Limits,
     /// Executors of XXL-JOB.
@@ -323,6 +327,7 @@ impl Config {
         self.node.check()?;
         self.script.check()?;
         self.secret_stores()?;
+        self.four_eyes()?;
         Ok(())
     }
 

@@ -103,6 +103,7 @@ fn session(ask: &Ask, known: &Known, secret: Option<&SecretString>) -> Session {
     let (idle_until, end_time) = match &known.by {
         Shown::Session(s) => (Some(ask.house.porter.idle_until(s).to_string()), s.end_time),
         Shown::Token(t) => (None, t.end_time),
+        Shown::Approval => (None, ask.house.porter.now()),
     };
     Session {
         user: Me {
@@ -125,7 +126,7 @@ async fn mine(ask: Ask, _: Nothing, _: Nothing) -> Result<Session, Problem> {
     let known = &ask.caller()?.known;
     let secret = match &known.by {
         Shown::Session(_) => ask.way.session(&ask.headers).map(SecretString::from),
-        Shown::Token(_) => None,
+        Shown::Token(_) | Shown::Approval => None,
     };
     Ok(session(&ask, known, secret.as_ref()))
 }

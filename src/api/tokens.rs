@@ -120,7 +120,7 @@ async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
         return Err(Problem::must_change());
     }
     let until = match &caller.known.by {
-        Shown::Session(_) => None,
+        Shown::Session(_) | Shown::Approval => None,
         Shown::Token(token) => Some(token.end_time),
     };
     let wish = TokenWish {

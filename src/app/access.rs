@@ -134,6 +134,8 @@ pub enum Shown {
     Session(Session),
     /// A token.
     Token(Token),
+    /// Nothing: a change request of the user that a second person has approved.
+    Approval,
 }
 
 /// Who looks at passwords, sessions and tokens.
@@ -207,6 +209,21 @@ impl Porter {
         Ok(Some(Known { user, grants, by: Shown::Token(token) }))
     }
 
+    /// Whoever asked for a change that is approved now, with what the account may do at this moment: none when the
+    /// user may not log in any more, or the token that it was asked with is gone.
+    pub async fn by_author(&self, author: UserId, token: Option<i64>) -> Result<Option<Known>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let Some((user, grants)) = active(&mut tx, author).await? else { return Ok(None) };
+        let grants = Grants::new(grants);
+        let Some(id) = token else { return Ok(Some(Known { user, grants, by: Shown::Approval })) };
+        let found = store::api_token::by_ids(&mut tx, &BTreeSet::from([id])).await?;
+        let lives = |token: &Token| token.user == user.id && now < token.end_time;
+        let Some(token) = found.into_iter().find(lives) else { return Ok(None) };
+        let grants = grants.within(token.confines);
+        Ok(Some(Known { user, grants, by: Shown::Approval }))
+    }
+
     /// Which of these are still who they were and may do what they might: the session or token is there and has
     /// not ended, the user may log in, and password and grants are the same.
     pub async fn unchanged(&self, all: &[&Known]) -> Result<Vec<bool>> {
@@ -216,6 +233,7 @@ impl Porter {
             match &known.by {
                 Shown::Session(session) => sessions.insert(session.id),
                 Shown::Token(token) => tokens.insert(token.id),
+                Shown::Approval => false,
             };
         }
         let users: BTreeSet<i64> = all.iter().map(|known| known.user.id.0).collect();
@@ -238,6 +256,7 @@ impl Porter {
                     && t.confines == own.confines
                     && now < t.end_time
             }),
+            Shown::Approval => false,
         };
         let is_same_user = |known: &Known| {
             let hash = |user: &User| user.password.as_ref().map(|p| p.expose_secret().to_owned());

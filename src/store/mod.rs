@@ -13,6 +13,7 @@ pub mod batch;
 pub mod batch_end_schedules;
 pub mod breach;
 pub mod calendar;
+pub mod change_request;
 pub mod changed;
 pub mod claim;
 mod columns;

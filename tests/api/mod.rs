@@ -9,6 +9,7 @@ mod changes;
 mod definitions;
 mod executors;
 mod foreign_codes;
+mod four_eyes;
 mod ldap;
 mod login;
 mod matrix;

@@ -108,12 +108,22 @@ impl Server {
     /// With settings beside the defaults.
     pub(crate) async fn with(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("folder");
+        let database = folder.path().join("procession.db");
+        crate::util::template::copy_sqlite(&database).await;
+        let url = format!("sqlite:{}", database.display());
+        Self::open(folder, &url, settings).await
+    }
+
+    /// On a database that is there, with its tables.
+    pub(crate) async fn on(url: &str, settings: &str) -> Self {
+        Self::open(tempfile::tempdir().expect("folder"), url, settings).await
+    }
+
+    async fn open(folder: tempfile::TempDir, url: &str, settings: &str) -> Self {
         let file = folder.path().join("procession.toml");
         std::fs::write(&file, settings).expect("settings");
         let mut config = crate::util::config(&file);
-        let database = folder.path().join("procession.db");
-        crate::util::template::copy_sqlite(&database).await;
-        config.database.url = format!("sqlite:{}", database.display()).into();
+        config.database.url = url.to_owned().into();
         let mut app = App::open(config, EmptyDatabase::Refuse).await.expect("open");
         app.clock = Clock::hand(START);
         let process = app.dispatcher(None).await.expect("a process");

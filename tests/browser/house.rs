@@ -28,7 +28,13 @@ pub(crate) struct House {
 impl House {
     /// One with these definitions stored, and nobody who could log in.
     pub(crate) fn open(definition: &str) -> Self {
+        Self::open_with(definition, "")
+    }
+
+    /// The same with settings.
+    pub(crate) fn open_with(definition: &str, settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("folder");
+        std::fs::write(dir.path().join("procession.toml"), settings).expect("settings");
         std::fs::write(dir.path().join("d.yaml"), definition).expect("a file");
         let applied = procession(dir.path()).args(["apply", "d.yaml"]).output().expect("it runs");
         assert!(applied.status.success(), "{}", said(&applied));
@@ -58,7 +64,12 @@ impl House {
 
     /// The same, with somebody who may do everything.
     pub(crate) async fn with_admin(definition: &str) -> Self {
-        let house = Self::open(definition);
+        Self::with_admin_and(definition, "").await
+    }
+
+    /// The same with settings.
+    pub(crate) async fn with_admin_and(definition: &str, settings: &str) -> Self {
+        let house = Self::open_with(definition, settings);
         let body = json!({ "secret": house.secret, "name": NAME, "password": PASSWORD });
         let answer = client()
             .post(format!("{}/api/v1/setup", house.address))
@@ -113,6 +124,15 @@ impl House {
         let output = procession(self.dir.path()).args(args).output().expect("it runs");
         assert!(output.status.success(), "{args:?}: {}", said(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A command that asks the server with a token; its exit code, and what it said.
+    pub(crate) fn asks(&self, token: &str, args: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+        command.current_dir(self.dir.path()).env_remove("PROCESSION_DB");
+        command.args(["--lang", "en", "--server", &self.address]).env("PROCESSION_TOKEN", token);
+        let output = command.args(args).output().expect("it runs");
+        (output.status.code(), said(&output))
     }
 
     /// A batch that has ended, however.

@@ -69,7 +69,7 @@ impl Stranger {
 
     /// As the audit log names a user who comes from there.
     pub fn operator(&self, name: &str) -> Operator {
-        Operator { actor: name.to_owned(), host: self.address.clone() }
+        Operator::new(name.to_owned(), self.address.clone())
     }
 }
 
