@@ -4,7 +4,21 @@ import { api } from './api.js';
 import { changesView, textDiff } from './edit/diff.js';
 import { t } from './i18n.js';
 import { store } from './store.js';
-import { badge, button, confirmReason, dialog, facts, failed, h, loading, pages, put, table, time, toast } from './ui.js';
+import {
+  badge,
+  button,
+  confirmReason,
+  dialog,
+  facts,
+  failed,
+  h,
+  loading,
+  pages,
+  put,
+  table,
+  time,
+  toast,
+} from './ui.js';
 
 const MARK = {
   WAITING: 'QUEUED',
@@ -102,7 +116,10 @@ async function look(row, onDone) {
           [t('act.reason'), whole.reason],
           [t('change.needs'), whole.needs.join(', ')],
           [t('approval.until'), time(whole.expires_at)],
-          whole.decided_by && [t('approval.decision'), `${whole.decided_by}${whole.comment ? `: ${whole.comment}` : ''}`],
+          whole.decided_by && [
+            t('approval.decision'),
+            `${whole.decided_by}${whole.comment ? `: ${whole.comment}` : ''}`,
+          ],
           whole.failure && [t('change.FAILED'), whole.failure],
         ].filter(Boolean),
       ),

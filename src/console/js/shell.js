@@ -321,7 +321,7 @@ export function makeShell() {
   // What waits for a decision of this reader.
   const count = async () => {
     const lists = await Promise.all(['/approvals', '/change-requests'].map((at) => api.get(at, { limit: 100 })));
-    const n = lists.flatMap((list) => list.items).filter((item) => item.may_decide).length;
+    const n = lists.flatMap((list) => list.items).filter((one) => one.may_decide).length;
     waiting.hidden = !n;
     waiting.textContent = n;
     waiting.setAttribute('aria-label', t('nav.waiting', { n }));

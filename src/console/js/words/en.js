@@ -635,7 +635,8 @@ export default {
   'change.approve_lead': 'The change is carried out at once, as {author}, while it would still do exactly this.',
   'change.reject_lead': 'Nothing is changed.',
   'change.withdraw_lead': 'Nothing is changed.',
-  'change.break-glass_lead': 'The change is carried out without a second person. It is on record, and everybody concerned is told.',
+  'change.break-glass_lead':
+    'The change is carried out without a second person. It is on record, and everybody concerned is told.',
   'change.none': 'No change waits for a second person',
   'change.none_ever': 'No change has waited for a second person',
   'change.done': 'Change {id} is carried out',
