@@ -15,6 +15,7 @@ mod secret_stores;
 mod shown;
 mod tls;
 mod trace;
+mod users;
 
 pub use executors::Executors;
 pub use four_eyes::FourEyesSettings;
@@ -28,6 +29,7 @@ pub use script::Script;
 pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
 pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
 pub use trace::Trace;
+pub use users::Users;
 
 use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
@@ -77,6 +79,8 @@ pub struct Config {
     pub http: Http,
     /// A directory that users log in with.
     pub ldap: Ldap,
+    /// What is asked of users.
+    pub users: Users,
     /// Changes that a second person has to approve, by group; `*` is all others.
     pub four_eyes: BTreeMap<String, FourEyesSettings>,
     /// What clients may take.
@@ -311,6 +315,7 @@ impl Config {
         self.http()?;
         self.http.check()?;
         self.ldap.check()?;
+        self.users.check()?;
         self.limits.check()?;
         self.executor_networks()?;
         self.check_executor_tls()?;

@@ -112,6 +112,7 @@ impl Ask {
         }
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
+            Some(caller) if caller.known.must_enrol => Err(Problem::must_enrol()),
             Some(caller) if has(&caller.grants) => Ok(()),
             Some(caller) => {
                 let (user, path) = (caller.name.as_str(), parts.uri.path());

@@ -56,6 +56,7 @@ pub mod route;
 mod schedule_changes;
 mod schedules;
 mod search;
+mod second_factor;
 mod second_person;
 mod secret_route;
 mod session;
@@ -122,6 +123,7 @@ pub fn nouns() -> Vec<Noun> {
         schedule_changes::noun(),
         schedules::noun(),
         search::noun(),
+        second_factor::noun(),
         session::noun(),
         sources::noun(),
         tokens::noun(),

@@ -77,6 +77,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "must-change-password", detail)
     }
 
+    /// 403: the settings ask for a second factor.
+    pub fn must_enrol() -> Self {
+        let detail = "enrol a second factor first: POST /api/v1/session/second-factor/enrol";
+        Self::new(StatusCode::FORBIDDEN, "must-enrol-second-factor", detail)
+    }
+
     /// 404: it is not there, or not for the caller to see; the two answers are the same.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what}"))

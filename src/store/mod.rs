@@ -50,6 +50,7 @@ pub mod retention;
 pub mod run_mode;
 pub mod sealed_text;
 pub mod search;
+pub mod second_factor;
 pub mod secret;
 pub mod seen;
 pub mod shared;

@@ -18,6 +18,7 @@ mod reads;
 
 mod remote;
 mod same_codes;
+mod second_factor;
 mod server;
 mod tls;
 mod users;

@@ -20,6 +20,7 @@ mod keyboard;
 mod night;
 mod page;
 mod pages;
+mod second_factor;
 mod setup;
 mod webdriver;
 mod words;
