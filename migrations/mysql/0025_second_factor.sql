@@ -1,4 +1,4 @@
--- user_second_factor, recovery_code: second factors of users who log in with a password.
+-- user_second_factor: second factors of users who log in with a password; the secret is sealed.
 CREATE TABLE user_second_factor (
     user_id BIGINT NOT NULL PRIMARY KEY,
     secret_sealed VARCHAR(500) NOT NULL,
@@ -10,6 +10,7 @@ CREATE TABLE user_second_factor (
     active_time DATETIME(3)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
+-- recovery_code: codes that work once in the place of a one-time code; only digests of them.
 CREATE TABLE recovery_code (
     code_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     user_id BIGINT NOT NULL,

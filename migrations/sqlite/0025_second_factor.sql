@@ -1,6 +1,6 @@
--- user_second_factor, recovery_code: second factors of users who log in with a password.
+-- user_second_factor: second factors of users who log in with a password; the secret is sealed.
 CREATE TABLE user_second_factor (
-    user_id INTEGER PRIMARY KEY,
+    user_id INTEGER NOT NULL PRIMARY KEY,
     secret_sealed TEXT NOT NULL,
     is_active INTEGER NOT NULL,
     last_step INTEGER,
@@ -10,6 +10,7 @@ CREATE TABLE user_second_factor (
     active_time TEXT
 );
 
+-- recovery_code: codes that work once in the place of a one-time code; only digests of them.
 CREATE TABLE recovery_code (
     code_id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id INTEGER NOT NULL,

@@ -38,12 +38,7 @@ impl House {
         std::fs::write(dir.path().join("d.yaml"), definition).expect("a file");
         let applied = procession(dir.path()).args(["apply", "d.yaml"]).output().expect("it runs");
         assert!(applied.status.success(), "{}", said(&applied));
-        let mut serve = procession(dir.path())
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
+        let mut serve = serve(&dir, "");
         let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
         let (mut address, mut secret) = (None, None);
         while address.is_none() || secret.is_none() {
@@ -60,6 +55,26 @@ impl House {
         std::thread::spawn(move || lines.for_each(drop));
         let (address, secret) = (address.expect("seen"), secret.expect("seen"));
         Self { address, secret, dir, serve }
+    }
+
+    /// Waits until the process has died by itself, and starts another, which has these failpoints.
+    pub(crate) fn serve_again(&mut self, failpoints: &str) {
+        let _died = self.serve.wait().expect("it ends");
+        let mut serve = serve(&self.dir, failpoints);
+        let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
+        let address = lines.by_ref().find_map(|line| {
+            let line = line.expect("text");
+            let (_, rest) = line.split_once("http://")?;
+            rest.split(|c: char| c == '/' || c.is_whitespace()).next().map(str::to_owned)
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        self.address = format!("http://{}", address.expect("it says its address"));
+        self.serve = serve;
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.serve.kill().expect("it lives");
     }
 
     /// The same, with somebody who may do everything.
@@ -149,6 +164,16 @@ impl Drop for House {
         let _gone = self.serve.kill();
         let _seen = self.serve.wait();
     }
+}
+
+fn serve(dir: &TempDir, failpoints: &str) -> Child {
+    procession(dir.path())
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .env("FAILPOINTS", failpoints)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs")
 }
 
 fn procession(dir: &Path) -> Command {
