@@ -28,7 +28,7 @@ pub use crate::app::calendars::{
     changed as changed_calendar,
 };
 pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
-pub use crate::app::guard::{Guard, LostUpdate};
+pub use crate::app::guard::{DefinitionChange, Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};

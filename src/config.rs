@@ -3,6 +3,7 @@
 //! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
 
 mod executors;
+mod four_eyes;
 mod http;
 mod ldap;
 mod limits;
@@ -14,8 +15,10 @@ mod secret_stores;
 mod shown;
 mod tls;
 mod trace;
+mod users;
 
 pub use executors::Executors;
+pub use four_eyes::FourEyesSettings;
 pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
 pub use ldap::{Ldap, LdapGrant, LdapPassword};
 pub use limits::{ConnectionLimits, Limits};
@@ -26,6 +29,7 @@ pub use script::Script;
 pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
 pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
 pub use trace::Trace;
+pub use users::Users;
 
 use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
@@ -75,6 +79,10 @@ pub struct Config {
     pub http: Http,
     /// A directory that users log in with.
     pub ldap: Ldap,
+    /// What is asked of users.
+    pub users: Users,
+    /// Changes that a second person has to approve, by group; `*` is all others.
+    pub four_eyes: BTreeMap<String, FourEyesSettings>,
     /// What clients may take.
     pub limits: Limits,
     /// Executors of XXL-JOB.
@@ -307,6 +315,7 @@ impl Config {
         self.http()?;
         self.http.check()?;
         self.ldap.check()?;
+        self.users.check()?;
         self.limits.check()?;
         self.executor_networks()?;
         self.check_executor_tls()?;
@@ -323,6 +332,7 @@ impl Config {
         self.node.check()?;
         self.script.check()?;
         self.secret_stores()?;
+        self.four_eyes()?;
         Ok(())
     }
 

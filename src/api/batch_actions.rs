@@ -6,10 +6,12 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
+use crate::api::second_person::{GuardedChange, demands_in, fingerprint_of};
 use crate::app;
 use crate::domain::access::Permission;
 use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
+use crate::domain::four_eyes::GuardedAction;
 use crate::domain::id::JobCode;
 use crate::domain::job::Definition;
 use crate::domain::job_key::parse_code_within;
@@ -26,12 +28,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) fn noun() -> Noun {
-    Noun::new("batch actions").change(
-        (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
-        Needs::Somewhere(Permission::View),
-        "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
-        act,
-    )
+    Noun::new("batch actions")
+        .change(
+            (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
+            Needs::Somewhere(Permission::View),
+            "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
+            act,
+        )
+        .guarded()
 }
 
 /// What is to be done to which jobs.
@@ -283,6 +287,9 @@ async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
     if *seen != ahead.1.seen {
         return moved(ahead.1);
     }
+    if action.permission() == Permission::Force {
+        ask.pass_four_eyes(plan.guarded_change(&ahead.1)?)?;
+    }
     let now = authorize::now(&ask).await?;
     match operator_actions::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
         Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, Written::Yes)),
@@ -371,6 +378,30 @@ impl Plan<'_> {
             said,
             lines,
         }
+    }
+
+    /// The action as a second person is shown it. Who has the batch at the moment is no part of it.
+    fn guarded_change(&self, ahead: &Deed) -> Result<GuardedChange, Problem> {
+        let values = &self.batch.values;
+        let codes: Vec<&str> = ahead.lines.iter().map(|line| line.job_code.as_str()).collect();
+        let lines = serde_json::to_value(&ahead.lines).map_err(anyhow::Error::from)?;
+        Ok(GuardedChange {
+            action: GuardedAction::Force,
+            demands: demands_in(Permission::Force, [&values.group]),
+            summary: format!(
+                "{} in batch {} of group {}: {}",
+                self.action.word(),
+                values.batch_no,
+                values.group,
+                codes.join(", ")
+            ),
+            reason: self.reason.to_owned(),
+            effect: serde_json::json!({
+                "group": values.group, "batch_no": values.batch_no, "lines": lines,
+                "definition_changes": ahead.definition_changes,
+            }),
+            fingerprint: fingerprint_of(&[self.action.word(), &ahead.seen]),
+        })
     }
 
     /// A digest of the action and of everything that it changes.

@@ -6,11 +6,14 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
+use crate::api::second_person::{GuardedChange, changed_since, fingerprint_of};
 use crate::app::{Apply, CalendarAct, CalendarChange};
 use crate::definition::{CalendarForm, read_calendar};
 use crate::domain::access::Permission;
 use crate::domain::calendar::{Calendar, Day, DayKind, Origin, Scope, Weekend, merged};
+use crate::domain::four_eyes::GuardedAction;
 use crate::domain::id::CalendarCode;
+use crate::domain::required_permissions::Demands;
 use anyhow::Result as Done;
 use axum::http::Method;
 use chrono::NaiveDate;
@@ -29,18 +32,21 @@ pub(super) fn noun() -> Noun {
             "Make a calendar, or store the days of a file in it",
             put,
         )
+        .guarded()
         .change(
             (Method::POST, "/calendars/{code}/days"),
             edits,
             "Set one day by hand; imports leave it alone",
             set_day,
         )
+        .guarded()
         .change(
             (Method::DELETE, "/calendars/{code}"),
             edits,
             "Remove a calendar that nothing uses",
             remove,
         )
+        .guarded()
 }
 
 /// What a calendar is to be.
@@ -106,13 +112,66 @@ async fn change(
 ) -> Result<Changed, Problem> {
     let by = ask.operator()?;
     let act = CalendarAct { action, by: &by, reason };
-    let code = code(at)?;
-    let done: CalendarChange = ask.house.app.change_calendar(&code, make, how, act).await?;
+    let (app, code) = (&ask.house.app, code(at)?);
+    let passed = match how == Apply::Write && ask.is_guarded() {
+        false => None,
+        true => {
+            let ahead = app.change_calendar(&code, make, Apply::DryRun, act).await?;
+            let change = guarded_calendar(&code, &ahead, act)?;
+            let fingerprint = change.fingerprint.clone();
+            // A change to what is there already writes nothing, and needs nobody.
+            if ahead.before != ahead.after {
+                ask.pass_four_eyes(change)?;
+            }
+            Some(fingerprint)
+        }
+    };
+    // Where nobody else writes: what is done is what passed.
+    let make_the_same = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
+        let made = make(old)?;
+        let fingerprint = fingerprint_of_calendar(action, old, made.as_ref())?;
+        match passed.as_ref().is_none_or(|passed| *passed == fingerprint) {
+            true => Ok(made),
+            false => Err(changed_since().into()),
+        }
+    };
+    let done: CalendarChange = app.change_calendar(&code, &make_the_same, how, act).await?;
     Ok(Changed {
         calendar: code.to_string(),
         applied: how == Apply::Write,
         changes: serde_json::to_value(&done.difference).map_err(anyhow::Error::from)?,
         moved_schedules: done.moved.iter().map(|t| t.def.code.to_string()).collect(),
+    })
+}
+
+fn fingerprint_of_calendar(
+    action: &str,
+    before: Option<&Calendar>,
+    after: Option<&Calendar>,
+) -> Done<String> {
+    let text = |calendar: Option<&Calendar>| calendar.map(|c| format!("{c:?}")).unwrap_or_default();
+    Ok(fingerprint_of(&[action, &text(before), &text(after)]))
+}
+
+/// A change of a calendar, as a second person is shown it. Calendars belong to no group.
+fn guarded_calendar(
+    code: &CalendarCode,
+    ahead: &CalendarChange,
+    act: CalendarAct<'_>,
+) -> Result<GuardedChange, Problem> {
+    let demands = Demands { everywhere: [Permission::Edit].into(), ..Demands::default() };
+    let changes = serde_json::to_value(&ahead.difference).map_err(anyhow::Error::from)?;
+    Ok(GuardedChange {
+        action: GuardedAction::Edit,
+        demands,
+        summary: format!("{} {code}", act.action),
+        reason: act.reason.unwrap_or_default().to_owned(),
+        effect: serde_json::json!({ "calendar": code, "changes": changes }),
+        fingerprint: fingerprint_of_calendar(
+            act.action,
+            ahead.before.as_ref(),
+            ahead.after.as_ref(),
+        )?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Who asks: the caller of a request, and what the caller may do to which thing.
 
+use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::Way;
 use crate::api::connection_limit::Connection;
 use crate::api::denied_requests::CallerName;
@@ -53,6 +54,8 @@ pub enum Proof {
     Session(i64),
     /// A token, by its number.
     Token(i64),
+    /// Nothing: an approved change request of the caller is carried out.
+    Approved,
 }
 
 /// A request that is let in: who asks, and the house it asks of.
@@ -68,6 +71,8 @@ pub struct Ask {
     pub lang: Lang,
     /// The headers of the request.
     pub headers: HeaderMap,
+    /// The approved change that is carried out by this request.
+    pub(super) approved: Option<Arc<ReplayedChange>>,
 }
 
 impl Caller {
@@ -91,11 +96,10 @@ impl Ask {
         needs: Needs,
     ) -> Result<Self, Problem> {
         let way = Way::of(parts, &house.doorway);
-        let caller = match needs {
-            Needs::Nothing => None,
-            Needs::Login | Needs::Somewhere(_) | Needs::Everywhere(_) => {
-                Some(house.who(parts, &way).await?)
-            }
+        let approved = parts.extensions.get::<Arc<ReplayedChange>>().cloned();
+        let caller = match (&approved, needs) {
+            (Some(approved), _) => Some(house.author_of(approved).await?),
+            (None, needs) => Self::caller_of(house, parts, (&way, needs)).await?,
         };
         if let Some(caller) = &caller {
             if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
@@ -108,6 +112,7 @@ impl Ask {
         }
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
+            Some(caller) if caller.known.must_enrol => Err(Problem::must_enrol()),
             Some(caller) if has(&caller.grants) => Ok(()),
             Some(caller) => {
                 let (user, path) = (caller.name.as_str(), parts.uri.path());
@@ -122,7 +127,21 @@ impl Ask {
             Needs::Everywhere(p) => may(p, &|g| g.allow_everywhere(p))?,
         }
         let lang = lang_of(&parts.headers);
-        Ok(Self { house: house.clone(), caller, way, lang, headers: parts.headers.clone() })
+        let headers = parts.headers.clone();
+        Ok(Self { house: house.clone(), caller, way, lang, headers, approved })
+    }
+
+    async fn caller_of(
+        house: &Arc<House>,
+        parts: &Parts,
+        (way, needs): (&Way, Needs),
+    ) -> Result<Option<Caller>, Problem> {
+        match needs {
+            Needs::Nothing => Ok(None),
+            Needs::Login | Needs::Somewhere(_) | Needs::Everywhere(_) => {
+                house.who(parts, way).await.map(Some)
+            }
+        }
     }
 
     /// Who asks.
@@ -138,7 +157,8 @@ impl Ask {
     /// Who asks, as the audit log names it.
     pub fn operator(&self) -> Result<Operator, Problem> {
         let caller = self.caller()?;
-        Ok(Operator { actor: caller.name.clone(), host: caller.from.clone() })
+        let change = self.approved.as_ref().map(|approved| approved.change.clone());
+        Ok(Operator { change, ..Operator::new(caller.name.clone(), caller.from.clone()) })
     }
 
     /// On whose authority something about users is done.

@@ -5,10 +5,12 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::second_person::{GuardedChange, changed_since, fingerprint_of};
 use crate::api::uploaded_definition::Sent;
-use crate::app::{Applied, Apply, Authorship, Guard};
+use crate::app::{Applied, Apply, Authorship, DefinitionChange, Guard};
 use crate::definition::{Change, How, Loaded, Thing};
 use crate::domain::access::Permission;
+use crate::domain::four_eyes::GuardedAction;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
 use crate::domain::job_key::JobKey;
@@ -20,7 +22,7 @@ use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) fn noun() -> Noun {
     let edits = Needs::Somewhere(Permission::Edit);
@@ -44,12 +46,14 @@ pub(super) fn noun() -> Noun {
             diff,
         )
         .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
+        .guarded()
         .change(
             (Method::POST, "/groups/{group}/rollback"),
             edits,
             "Make a group what it was in an earlier version",
             rollback,
         )
+        .guarded()
 }
 
 /// A definition, and what is said about it.
@@ -209,8 +213,7 @@ async fn apply(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Prob
 
 /// Who makes a change, and what is said about it.
 fn by(ask: &Ask, remark: Option<&str>) -> Result<Authorship, Problem> {
-    let who = ask.operator()?;
-    Ok(Authorship { author: who.actor, host: who.host, remark: remark.map(str::to_owned) })
+    Ok(Authorship { by: ask.operator()?, remark: remark.map(str::to_owned) })
 }
 
 impl Wanted {
@@ -231,24 +234,91 @@ async fn store(
     };
     let seen = versions(&wanted.if_versions)?;
     let looked = ask.house.app.look_at_schedules(loaded).await?;
-    let demands = Mutex::new(Demands::default());
-    let allow = |all: &Demands| -> Done<()> {
-        *demands.lock().expect("nobody breaks down with it") = all.clone();
-        Ok(look(ask, all)?)
-    };
+    let noted = NotedChange::new(ask);
+    let allow = |change: DefinitionChange<'_>| noted.note(change, look);
     seen.keys().try_for_each(|g| ask.may(Permission::View, g, format!("group {g}")))?;
     let sees = |group: &GroupCode| ask.allows(Permission::View, group);
     let guard =
         Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(ask, &sees)? };
     let by = by(ask, remark)?;
-    let done = ask.house.app.apply_guarded(&loaded.definition, how, &by, guard).await?;
-    let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
-    let mut done = done;
+    let (app, defs) = (&ask.house.app, &loaded.definition);
+    if how == Apply::Write && ask.is_guarded() {
+        let ahead = app.apply_guarded(defs, Apply::DryRun, &by, guard).await?;
+        let groups: Vec<&str> = defs.groups.iter().map(|group| group.code.as_str()).collect();
+        let summary = format!("store a definition of {}", groups.join(", "));
+        noted.pass(&ahead, &summary, remark.unwrap_or_default())?;
+    }
+    let mut done = app.apply_guarded(defs, how, &by, guard).await?;
+    let needs = NeedsAll::of(&noted.demands());
     if !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
         hide_shared_things(&mut done.changes);
     }
     let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect();
     Ok(outcome(done, how, needs, warnings))
+}
+
+/// A change of a definition as it was last worked out: while it is only looked at, or where nobody else writes.
+struct NotedChange<'a> {
+    ask: &'a Ask,
+    noted: Mutex<Noted>,
+}
+
+#[derive(Default)]
+struct Noted {
+    demands: Demands,
+    fingerprint: String,
+    /// What it must still be when it is written.
+    passed: Option<String>,
+}
+
+impl<'a> NotedChange<'a> {
+    fn new(ask: &'a Ask) -> Self {
+        Self { ask, noted: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes when the caller may do all that a change demands and, where it has passed, it is the same still.
+    fn note(
+        &self,
+        change: DefinitionChange<'_>,
+        look: fn(&Ask, &Demands) -> Result<(), Problem>,
+    ) -> Done<()> {
+        let mut noted = self.lock();
+        noted.demands = change.demands.clone();
+        if self.ask.is_guarded() {
+            let text = |defs| serde_json::to_string(defs);
+            noted.fingerprint = fingerprint_of(&[&text(change.was)?, &text(change.is)?]);
+            if noted.passed.as_ref().is_some_and(|passed| *passed != noted.fingerprint) {
+                return Err(changed_since().into());
+            }
+        }
+        Ok(look(self.ask, change.demands)?)
+    }
+
+    fn demands(&self) -> Demands {
+        self.lock().demands.clone()
+    }
+
+    /// Passes when what was looked at needs no second person, or one has approved it.
+    fn pass(&self, ahead: &Applied, summary: &str, reason: &str) -> Result<(), Problem> {
+        let mut noted = self.lock();
+        noted.passed = Some(noted.fingerprint.clone());
+        if ahead.changes.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<Changed> = ahead.changes.iter().map(Changed::of).collect();
+        self.ask.pass_four_eyes(GuardedChange {
+            action: GuardedAction::Apply,
+            demands: noted.demands.clone(),
+            summary: format!("{summary} ({} changes)", changes.len()),
+            reason: reason.to_owned(),
+            effect: serde_json::json!({ "changes": changes }),
+            fingerprint: noted.fingerprint.clone(),
+        })
+    }
 }
 
 /// Data sources, secrets and hosts are an administrator's, with their addresses and owners. To others who send one it is
@@ -308,16 +378,18 @@ async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Proble
         Problem::refused(format!("there is no version {}; the versions are 1 to {last}", back.to))
     })?;
     let seen = back.if_version.map(|no| (group.clone(), no)).into_iter().collect();
-    let demands = Mutex::new(Demands::default());
-    let allow = |all: &Demands| -> Done<()> {
-        *demands.lock().expect("nobody breaks down with it") = all.clone();
-        Ok(may(&ask, all)?)
-    };
+    let noted = NotedChange::new(&ask);
+    let allow = |change: DefinitionChange<'_>| noted.note(change, may);
     let sees = |group: &GroupCode| ask.allows(Permission::View, group);
     let guard =
         Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(&ask, &sees)? };
     let by = by(&ask, None)?;
-    let done = ask.house.app.rollback_guarded(to, how, (&by, reason), guard).await?;
-    let needs = NeedsAll::of(&demands.lock().expect("nobody breaks down with it"));
+    let app = &ask.house.app;
+    if how == Apply::Write && ask.is_guarded() {
+        let ahead = app.rollback_guarded(to, Apply::DryRun, (&by, reason), guard).await?;
+        noted.pass(&ahead, &format!("roll group {group} back to version {}", to.no), reason)?;
+    }
+    let done = app.rollback_guarded(to, how, (&by, reason), guard).await?;
+    let needs = NeedsAll::of(&noted.demands());
     Ok(outcome(done, how, needs, Vec::new()))
 }

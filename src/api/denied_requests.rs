@@ -74,7 +74,7 @@ impl DeniedRequests {
         let detail = json!({
             "method": denied.method, "path": path, "earlier_refusals_not_recorded": unwritten,
         });
-        let by = Operator { actor: denied.caller, host: denied.address };
+        let by = Operator::new(denied.caller, denied.address);
         let mut tx = app.db.begin().await?;
         record_one(&mut tx, &by, "request denied", detail, now).await?;
         Ok(tx.commit().await?)

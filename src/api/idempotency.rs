@@ -26,7 +26,7 @@ const KEY_MAX: usize = 200;
 const SOON: u32 = 2;
 
 /// A change under way: its status and its text, or why it is refused.
-pub(super) type Work = Pin<Box<dyn Future<Output = Result<Vec<u8>, Problem>> + Send>>;
+pub(super) type Work = Pin<Box<dyn Future<Output = Result<(StatusCode, Vec<u8>), Problem>> + Send>>;
 
 /// The key that a change was sent with.
 pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
@@ -50,6 +50,7 @@ pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
     let proof = match &caller.proof {
         Proof::Session(_) => "a session".to_owned(),
         Proof::Token(id) => format!("token {id}"),
+        Proof::Approved => "an approved change".to_owned(),
     };
     let mut all = ring::digest::Context::new(&ring::digest::SHA256);
     for part in [parts.method.as_str(), &parts.uri.to_string(), &proof] {
@@ -84,7 +85,7 @@ pub(super) async fn once(
         let done = work.await;
         keep(&house.app, (user, &key), &done).await.map(|()| done)
     });
-    done.await?.and_then(|bytes| answer(StatusCode::OK, bytes))
+    done.await?.and_then(|(status, bytes)| answer(status, bytes))
 }
 
 async fn begin(
@@ -111,13 +112,13 @@ async fn begin(
 async fn keep(
     app: &App,
     (user, key): (i64, &str),
-    done: &Result<Vec<u8>, Problem>,
+    done: &Result<(StatusCode, Vec<u8>), Problem>,
 ) -> Result<(), Problem> {
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
     match done {
-        Ok(bytes) => {
+        Ok((status, bytes)) => {
             let text = String::from_utf8_lossy(bytes);
-            kept::keep(&mut tx, (user, key), (200, &text)).await?;
+            kept::keep(&mut tx, (user, key), (status.as_u16(), &text)).await?;
         }
         Err(problem) if problem.status.is_server_error() => {
             let (status, text) = (problem.status.as_u16(), problem.document().to_string());

@@ -6,14 +6,18 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::second_person::{GuardedChange, demands_in, fingerprint_of};
 use crate::domain::access::Permission;
 use crate::domain::action::Action;
+use crate::domain::four_eyes::GuardedAction;
 use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
 use crate::engine::pause;
+use crate::store::{breach, run_mode};
 use axum::http::Method;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 pub(super) fn noun() -> Noun {
     Noun::new("jobs in every batch")
@@ -23,12 +27,14 @@ pub(super) fn noun() -> Noun {
             "Ice, no-exec or neither in every batch that is opened from now on",
             set,
         )
+        .guarded()
         .change(
             (Method::POST, "/jobs/{code}/trust"),
             Needs::Somewhere(Permission::Force),
             "Take the mark off a job that committed by itself, because it was mended",
             trust,
         )
+        .guarded()
 }
 
 /// What is wanted with jobs in every new batch.
@@ -91,6 +97,10 @@ async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
     let jobs = jobs(&ask, action.permission(), &sent.jobs).await?;
     if !sent.dry_run {
         let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+        if action.permission() == Permission::Force {
+            let change = guarded_modes(&ask, &jobs, (action, mode), reason).await?;
+            ask.pass_four_eyes(change)?;
+        }
         let now = authorize::now(&ask).await?;
         let db = &ask.house.app.db;
         let gone = pause::set_standing(db, &jobs, mode, (&by, reason), now).await?;
@@ -105,6 +115,35 @@ async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
     })
 }
 
+fn codes_of(jobs: &[JobKey]) -> String {
+    jobs.iter().map(JobKey::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What is wanted from now on, as a second person is shown it: with what was wanted before.
+async fn guarded_modes(
+    ask: &Ask,
+    jobs: &[JobKey],
+    (action, mode): (Action, Option<RunMode>),
+    reason: &str,
+) -> Result<GuardedChange, Problem> {
+    let standing = run_mode::standing(&mut authorize::read(ask).await?).await?;
+    let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
+    let line = |job: &JobKey| {
+        json!({
+            "job_code": job.to_string(), "from": word(standing.get(job).copied()), "to": word(mode),
+        })
+    };
+    let effect = json!({ "lines": jobs.iter().map(line).collect::<Vec<_>>() });
+    Ok(GuardedChange {
+        action: GuardedAction::Force,
+        demands: demands_in(Permission::Force, jobs.iter().map(|job| &job.group)),
+        summary: format!("{} in every new batch: {}", action.word(), codes_of(jobs)),
+        reason: reason.to_owned(),
+        fingerprint: fingerprint_of(&[action.word(), &effect.to_string()]),
+        effect,
+    })
+}
+
 /// A job that is trusted again.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Trusted {
@@ -115,6 +154,7 @@ struct Trusted {
 async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
     let jobs = jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    ask.pass_four_eyes(guarded_trust(&ask, &jobs, reason).await?)?;
     let now = authorize::now(&ask).await?;
     let db = &ask.house.app.db;
     if !pause::trust(db, &jobs, (&by, reason), now).await?.is_empty() {
@@ -122,4 +162,29 @@ async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
         return Err(Problem::conflict("is-so", said));
     }
     Ok(Trusted { trusted: at.code })
+}
+
+/// The mark that is taken off, as a second person is shown it.
+async fn guarded_trust(ask: &Ask, jobs: &[JobKey], reason: &str) -> Result<GuardedChange, Problem> {
+    let marks = breach::all(&mut authorize::read(ask).await?).await?;
+    let found: Vec<_> = jobs.iter().filter_map(|job| Some((job, marks.get(job)?))).collect();
+    if found.len() < jobs.len() {
+        let said = format!("job {} was not caught committing by itself", codes_of(jobs));
+        return Err(Problem::conflict("is-so", said));
+    }
+    let line = |(job, mark): &(&JobKey, &breach::Breach)| {
+        json!({
+            "job_code": job.to_string(), "batch_no": mark.batch_no, "attempt": mark.attempt,
+            "said": mark.said,
+        })
+    };
+    let effect = json!({ "lines": found.iter().map(line).collect::<Vec<_>>() });
+    Ok(GuardedChange {
+        action: GuardedAction::Force,
+        demands: demands_in(Permission::Force, jobs.iter().map(|job| &job.group)),
+        summary: format!("trust {} again, which committed by itself", codes_of(jobs)),
+        reason: reason.to_owned(),
+        fingerprint: fingerprint_of(&["trust", &effect.to_string()]),
+        effect,
+    })
 }

@@ -1,5 +1,6 @@
 //! The door: opened before the work begins, attended by a task of its own beside it.
 
+use crate::api::carry_out;
 use crate::api::connection_limit::ConnectionTable;
 use crate::api::events;
 use crate::api::request_runtime::RequestRuntime;
@@ -113,10 +114,11 @@ impl Door {
             closing.cancel();
         };
         let held = house.executors.keep_refused(&stop);
+        let carrying_out = carry_out::attend(house.clone(), stop.clone());
         let limits = house.app.config.limits.connections();
         let table = ConnectionTable::new(limits, house.doorway.clone());
         let serving = self.answer(router(house.clone()), table, LAST_WORDS, stop.clone());
-        tokio::join!(serving, watching, revoking, close, held);
+        tokio::join!(serving, watching, revoking, close, held, carrying_out);
         // What executors said and is being written; who is not answered says it again.
         let written = tokio::time::timeout(LAST_WORDS, house.executors.close()).await;
         if written.is_err() {

@@ -19,6 +19,8 @@ mod batches;
 mod calendar_changes;
 mod calendars;
 pub mod caller;
+mod carry_out;
+mod change_requests;
 mod client_address;
 mod connection;
 mod connection_limit;
@@ -54,6 +56,8 @@ pub mod route;
 mod schedule_changes;
 mod schedules;
 mod search;
+mod second_factor;
+mod second_person;
 mod secret_route;
 mod session;
 mod sources;
@@ -101,6 +105,7 @@ pub fn nouns() -> Vec<Noun> {
         batches::noun(),
         calendar_changes::noun(),
         calendars::noun(),
+        change_requests::noun(),
         dashboard::noun(),
         definitions::noun(),
         events::noun(),
@@ -118,6 +123,7 @@ pub fn nouns() -> Vec<Noun> {
         schedule_changes::noun(),
         schedules::noun(),
         search::noun(),
+        second_factor::noun(),
         session::noun(),
         sources::noun(),
         tokens::noun(),

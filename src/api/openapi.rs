@@ -84,6 +84,12 @@ fn operation(noun: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
             "5XX": problem,
         },
     });
+    if let Some(waits) = route.waits {
+        described["responses"]["202"] = json!({
+            "description": "Nothing is done yet: the change waits for the approval of a second person",
+            "content": { "application/json": { "schema": waits(schemas) } },
+        });
+    }
     if route.needs == Needs::Nothing {
         described["security"] = json!([]);
     }

@@ -1,6 +1,7 @@
 //! Why a request is not answered: one shape for all of them (RFC 9457, `application/problem+json`).
 
 use crate::api::refusal;
+use crate::api::second_person::HeldChange;
 use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
@@ -27,12 +28,21 @@ pub struct Problem {
     pub more: Map<String, Value>,
     /// Seconds after which it may be tried again.
     pub retry_after: Option<u32>,
+    /// The change that was not made because it needs a second person: its route files it and answers 202.
+    pub(super) held: Option<Box<HeldChange>>,
 }
 
 impl Problem {
     /// A refusal of this kind.
     pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), more: Map::new(), retry_after: None }
+        Self {
+            status,
+            kind,
+            detail: detail.into(),
+            more: Map::new(),
+            retry_after: None,
+            held: None,
+        }
     }
 
     /// 400: the request cannot be read.
@@ -67,6 +77,12 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "must-change-password", detail)
     }
 
+    /// 403: the settings ask for a second factor.
+    pub fn must_enrol() -> Self {
+        let detail = "enrol a second factor first: POST /api/v1/session/second-factor/enrol";
+        Self::new(StatusCode::FORBIDDEN, "must-enrol-second-factor", detail)
+    }
+
     /// 404: it is not there, or not for the caller to see; the two answers are the same.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what}"))
@@ -80,6 +96,13 @@ impl Problem {
     /// 422: the request is read and cannot be done; the user's to mend.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", detail)
+    }
+
+    /// A change that needs a second person. Where a route does not file it, it is refused.
+    pub(super) fn held(change: HeldChange) -> Self {
+        let detail = "this change needs the approval of a second person, and cannot be asked for in this way";
+        let held = Some(Box::new(change));
+        Self { held, ..Self::new(StatusCode::FORBIDDEN, "second-person", detail) }
     }
 
     /// With a further member.

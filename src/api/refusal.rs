@@ -1,7 +1,7 @@
 //! What is refused about users, logins and executors, as problems.
 
 use crate::api::problem::Problem;
-use crate::app::access::{NotGranted, NotIn};
+use crate::app::access::{NotGranted, NotIn, SecondFactorRefused};
 use crate::app::executor_groups::BadGroup;
 use crate::domain::user::Unfit;
 use axum::http::StatusCode;
@@ -13,6 +13,7 @@ pub(super) fn of(error: &anyhow::Error) -> Option<Problem> {
         e.downcast_ref::<NotGranted>()
             .map(|e| not_granted(e, said.clone()))
             .or_else(|| e.downcast_ref::<NotIn>().map(|e| not_in(e, said.clone())))
+            .or_else(|| e.downcast_ref::<SecondFactorRefused>().map(|e| factor(e, said.clone())))
             .or_else(|| e.downcast_ref::<BadGroup>().map(|e| bad_group(e, said.clone())))
             .or_else(|| e.downcast_ref::<Unfit>().map(|_| unfit(said)))
     };
@@ -54,6 +55,11 @@ fn bad_group(error: &BadGroup, said: String) -> Problem {
 fn not_in(error: &NotIn, said: String) -> Problem {
     match error {
         NotIn::Wrong => Problem::new(StatusCode::UNAUTHORIZED, "wrong-login", said),
+        NotIn::CodeNeeded => Problem::new(StatusCode::UNAUTHORIZED, "code-needed", said),
+        NotIn::WrongCode => Problem::new(StatusCode::UNAUTHORIZED, "wrong-code", said),
+        NotIn::CodesUnavailable => {
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "codes-unavailable", said)
+        }
         NotIn::WrongOldPassword => Problem::new(StatusCode::FORBIDDEN, "wrong-old-password", said),
         NotIn::DirectoryUnavailable => {
             let status = StatusCode::SERVICE_UNAVAILABLE;
@@ -62,6 +68,20 @@ fn not_in(error: &NotIn, said: String) -> Problem {
             problem
         }
         NotIn::Wait(seconds) | NotIn::Busy(seconds) => {
+            let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "slow-down", said);
+            problem.retry_after = Some(*seconds);
+            problem
+        }
+    }
+}
+
+fn factor(error: &SecondFactorRefused, said: String) -> Problem {
+    use SecondFactorRefused as R;
+    match error {
+        R::Active | R::NotBegun | R::None => Problem::conflict("is-so", said),
+        R::Elsewhere | R::NoKey(_) => Problem::refused(said),
+        R::WrongCode => Problem::new(StatusCode::FORBIDDEN, "wrong-code", said),
+        R::Wait(seconds) => {
             let mut problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "slow-down", said);
             problem.retry_after = Some(*seconds);
             problem

@@ -4,6 +4,7 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::idempotency;
 use crate::api::problem::Problem;
+use crate::api::second_person::{WaitingChange, file_change};
 use crate::api::state::House;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
@@ -47,6 +48,8 @@ pub struct Route {
     pub(super) query: Option<Draw>,
     pub(super) body: Option<Draw>,
     pub(super) answer: Answer,
+    /// What is answered with 202, where a change may have to wait for a second person.
+    pub(super) waits: Option<Draw>,
     pub(super) service: MethodRouter<Arc<House>>,
 }
 
@@ -79,7 +82,18 @@ impl Route {
     {
         let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
         let (place, service) = (draw::<P> as Draw, on(filter, serve));
-        Self { method, path, needs, summary, place, query: None, body: None, answer, service }
+        Self {
+            method,
+            path,
+            needs,
+            summary,
+            place,
+            query: None,
+            body: None,
+            answer,
+            waits: None,
+            service,
+        }
     }
 
     /// The same, with a query.
@@ -199,21 +213,42 @@ impl Noun {
                 let place = place(&mut parts, &house).await?;
                 let bytes = bytes(&parts.headers, sent).await?;
                 let body = said(&bytes)?;
-                match idempotency::key(&parts)? {
-                    None => json(&f(ask, place, body).await?),
-                    Some(key) => {
-                        let digest = idempotency::digest(&parts, ask.caller()?, &bytes);
-                        let work = {
-                            let ask = ask.clone();
-                            async move { written(&f(ask, place, body).await?) }
+                let keyed = match idempotency::key(&parts)? {
+                    Some(key) => Some((key, idempotency::digest(&parts, ask.caller()?, &bytes))),
+                    None => None,
+                };
+                let work = {
+                    let (ask, method, uri) = (ask.clone(), parts.method, parts.uri);
+                    async move {
+                        // What a handler gives need not be Send, so it is gone before the next wait.
+                        let held = match f(ask.clone(), place, body).await {
+                            Ok(answer) => return Ok((StatusCode::OK, written(&answer)?)),
+                            Err(Problem { held: Some(held), .. }) => held,
+                            Err(problem) => return Err(problem),
                         };
-                        idempotency::once(&ask, (key, digest), Box::pin(work)).await
+                        file_change(&ask, (&method, &uri), &bytes, *held).await
                     }
+                };
+                match keyed {
+                    None => {
+                        let (status, bytes) = work.await?;
+                        let kind = [(CONTENT_TYPE, "application/json")];
+                        Ok((status, kind, bytes).into_response())
+                    }
+                    Some(keyed) => idempotency::once(&ask, keyed, Box::pin(work)).await,
                 }
             }
         };
         let answer = Answer::json::<T>();
         self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+    }
+
+    /// The same, where the last change may have to wait for a second person.
+    pub(super) fn guarded(mut self) -> Self {
+        if let Some(route) = self.routes.last_mut() {
+            route.waits = Some(draw::<WaitingChange>);
+        }
+        self
     }
 
     pub(super) fn with(mut self, route: Route) -> Self {

@@ -7,8 +7,10 @@ use crate::api::definitions::may;
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
+use crate::api::second_person::{GuardedChange, fingerprint_of};
 use crate::app::FromGroups;
 use crate::domain::access::Permission;
+use crate::domain::four_eyes::GuardedAction;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::job::Definition;
 use crate::domain::required_permissions::Demands;
@@ -29,13 +31,16 @@ pub(super) fn noun() -> Noun {
     let (edits, runs) = (Needs::Somewhere(Permission::Edit), Needs::Somewhere(Permission::Run));
     Noun::new("changes of schedules")
         .change((Method::POST, "/schedules"), edits, "Make a schedule", add)
+        .guarded()
         .change((Method::PUT, "/schedules/{code}"), edits, "Change what a schedule says", edit)
+        .guarded()
         .change(
             (Method::DELETE, "/schedules/{code}"),
             edits,
             "Take a schedule away; its firings stay on record",
             remove,
         )
+        .guarded()
         .change(
             (Method::POST, "/schedules/{code}/pause"),
             runs,
@@ -195,6 +200,7 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
         return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    pass_four_eyes(&ask, (None, Some(&def)), &defs, reason)?;
     let stands = schedule_actions::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
     Standing::of(&stands.map_err(unsound)?, None)
 }
@@ -228,9 +234,40 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
         return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    pass_four_eyes(&ask, (Some(&was), Some(&def)), &defs, reason)?;
     let deed = deed(&by, reason, now);
     let stands = schedule_actions::edit(&app.db, &was.def.code, &make, &expected, deed).await;
     Standing::of(&stands.map_err(unsound)?, None)
+}
+
+/// Passes when a schedule may be made, changed or removed now. The revision is part of what is approved: whatever is done
+/// to the schedule meanwhile, the request has to be made anew.
+fn pass_four_eyes(
+    ask: &Ask,
+    (was, is): (Option<&Trigger>, Option<&TriggerDef>),
+    defs: &Definition,
+    reason: &str,
+) -> Result<(), Problem> {
+    let of = |def: &TriggerDef| Demands::of_schedule(def, defs);
+    let old = was.map(|was| &was.def);
+    let demands = old.map(of).unwrap_or_default().and(is.map(of).unwrap_or_default());
+    let verb = match (old, is) {
+        (None, _) => "make",
+        (Some(_), Some(_)) => "change",
+        (Some(_), None) => "remove",
+    };
+    let code = is.or(old).map(|def| def.code.to_string()).unwrap_or_default();
+    let effect = serde_json::json!({
+        "schedule": code, "before": old, "after": is, "revision": was.map(|was| was.revision),
+    });
+    ask.pass_four_eyes(GuardedChange {
+        action: GuardedAction::Edit,
+        demands,
+        summary: format!("{verb} schedule {code}"),
+        reason: reason.to_owned(),
+        fingerprint: fingerprint_of(&[verb, &effect.to_string()]),
+        effect,
+    })
 }
 
 /// 412: it is not what was looked at.
@@ -258,6 +295,7 @@ fn unsound(error: anyhow::Error) -> Problem {
 async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
+    pass_four_eyes(&ask, (Some(&was), None), &ask.house.app.definition().await?, reason)?;
     let now = authorize::now(&ask).await?;
     schedule_actions::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
     let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});

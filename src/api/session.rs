@@ -7,7 +7,7 @@ use crate::api::secret_route::Said;
 use crate::api::state::csrf;
 use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
-use crate::app::access::{Entered, Known, Shown};
+use crate::app::access::{Credentials, Entered, Known, Shown};
 use crate::domain::access::{Grants, Permission, Where};
 use crate::domain::id::GroupCode;
 use crate::domain::lang::Lang;
@@ -51,6 +51,10 @@ pub(super) struct Session {
     csrf: Option<String>,
     /// Whether a password must be chosen before anything else.
     must_change_password: bool,
+    /// Whether the caller can have a second factor here: who logs in elsewhere has it there.
+    may_have_second_factor: bool,
+    /// Whether a second factor has to be enrolled before anything else: POST /session/second-factor/enrol.
+    must_enrol_second_factor: bool,
     /// What may be done, as everything together says.
     permissions: Permissions,
     /// When the session ends if nothing is asked any more, RFC 3339; none with a token.
@@ -98,11 +102,20 @@ fn permissions(grants: &Grants) -> Permissions {
     Permissions { everywhere, groups: groups.filter(|(_, all)| !all.is_empty()).collect() }
 }
 
+/// Whether the caller is in a session of a user whose password is asked for here.
+fn may_have_second_factor(known: &Known) -> bool {
+    match &known.by {
+        Shown::Session(session) => session.proof != "oidc",
+        Shown::Token(_) | Shown::Approval => false,
+    }
+}
+
 fn session(ask: &Ask, known: &Known, secret: Option<&SecretString>) -> Session {
     let user = &known.user;
     let (idle_until, end_time) = match &known.by {
         Shown::Session(s) => (Some(ask.house.porter.idle_until(s).to_string()), s.end_time),
         Shown::Token(t) => (None, t.end_time),
+        Shown::Approval => (None, ask.house.porter.now()),
     };
     Session {
         user: Me {
@@ -112,9 +125,11 @@ fn session(ask: &Ask, known: &Known, secret: Option<&SecretString>) -> Session {
             lang: user.lang.map(|lang| lang.as_str().to_owned()),
             has_password: user.password.is_some(),
         },
+        may_have_second_factor: may_have_second_factor(known),
         grants: documents(known.grants.all()),
         csrf: secret.map(csrf),
         must_change_password: user.must_change && secret.is_some(),
+        must_enrol_second_factor: known.must_enrol,
         permissions: permissions(&known.grants),
         idle_until,
         end_time: end_time.to_string(),
@@ -125,7 +140,7 @@ async fn mine(ask: Ask, _: Nothing, _: Nothing) -> Result<Session, Problem> {
     let known = &ask.caller()?.known;
     let secret = match &known.by {
         Shown::Session(_) => ask.way.session(&ask.headers).map(SecretString::from),
-        Shown::Token(_) => None,
+        Shown::Token(_) | Shown::Approval => None,
     };
     Ok(session(&ask, known, secret.as_ref()))
 }
@@ -135,7 +150,14 @@ async fn entered(ask: &Ask, entered: Entered) -> Result<Said<Session>, Problem> 
     let (_, grants) = ask.house.porter.user(&entered.user.name).await?;
     let cookie = ask.way.set_session(Some(entered.secret.expose_secret()));
     let (user, by) = (entered.user, Shown::Session(entered.session));
-    let known = Known { user, grants: Grants::new(grants), by };
+    let must_enrol = match &by {
+        Shown::Session(session) => {
+            let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+            ask.house.porter.must_enrol(&mut tx, session).await?
+        }
+        Shown::Token(_) | Shown::Approval => false,
+    };
+    let known = Known { user, grants: Grants::new(grants), by, must_enrol };
     Ok(Said { answer: session(ask, &known, Some(&entered.secret)), cookies: vec![cookie] })
 }
 
@@ -184,11 +206,15 @@ struct LogIn {
     /// The password.
     #[schemars(with = "String")]
     password: SecretString,
+    /// A one-time code or a recovery code, of who has a second factor: 401 `code-needed` asks for it.
+    #[schemars(with = "Option<String>")]
+    code: Option<SecretString>,
 }
 
 async fn log_in(ask: Ask, _: Nothing, sent: LogIn) -> Result<Said<Session>, Problem> {
     let from = ask.way.stranger(&ask.headers);
-    let within = ask.house.porter.log_in(&sent.name, sent.password, &from).await?;
+    let credentials = Credentials { password: sent.password, code: sent.code };
+    let within = ask.house.porter.log_in(&sent.name, credentials, &from).await?;
     // Whoever logs in anew has no use for the session before.
     ask.end_session_before().await?;
     entered(&ask, within).await

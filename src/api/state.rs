@@ -2,6 +2,7 @@
 
 use crate::api::admin::Limits;
 use crate::api::caller::{Caller, Proof};
+use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::Way;
 use crate::api::denied_requests::DeniedRequests;
 use crate::api::description;
@@ -12,12 +13,13 @@ use crate::api::stream_access::OpenStreams;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
+use crate::domain::four_eyes::FourEyesRules;
 use crate::engine::admin::registry_api::Desk;
 use crate::engine::health::Vitals;
 use anyhow::Result;
-use axum::http::Method;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub struct House {
     pub(super) streams: OpenStreams,
     /// Refusals that were put on record of late.
     pub(super) denied: DeniedRequests,
+    /// Changes that need a second person.
+    pub(super) four_eyes: FourEyesRules,
     /// What this process runs beside what it serves.
     pub aside: Aside,
     /// Where executors of XXL-JOB are heard.
@@ -71,6 +75,7 @@ impl House {
             app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
         let executor_limits = Limits::default();
         let read_limits = ReadLimits::new(&app.config.limits);
+        let four_eyes = app.config.four_eyes()?;
         Ok(Self {
             app,
             vitals,
@@ -80,6 +85,7 @@ impl House {
             read_limits,
             streams: OpenStreams::default(),
             denied: DeniedRequests::default(),
+            four_eyes,
             aside,
             executors,
             needs_executor_certificate,
@@ -121,6 +127,23 @@ impl House {
         known.map(|known| caller(known, way)).ok_or_else(Problem::stranger)
     }
 
+    /// Whoever asked for an approved change, as the account is now; the address is the one it was asked from.
+    pub(super) async fn author_of(&self, replayed: &ReplayedChange) -> Result<Caller, Problem> {
+        let request = &replayed.request;
+        let known = self.porter.by_author(request.user, request.token).await?;
+        let known = known.ok_or_else(|| {
+            let said = format!(
+                "{} may not log in any more, or the token that the change was asked for with is gone",
+                request.author.actor
+            );
+            Problem::new(StatusCode::FORBIDDEN, "author-gone", said)
+        })?;
+        let name = known.user.name.to_string();
+        let (user_id, from) = (known.user.id.0, request.author.host.clone());
+        let (grants, proof) = (known.grants.clone(), Proof::Approved);
+        Ok(Caller { user_id, name, grants, from, proof, known: Arc::new(known) })
+    }
+
     /// The other provider that people may log in at.
     pub(super) fn oidc(&self) -> Option<&Oidc> {
         Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
@@ -151,6 +174,7 @@ fn caller(known: Known, way: &Way) -> Caller {
     let proof = match &known.by {
         Shown::Session(session) => Proof::Session(session.id),
         Shown::Token(token) => Proof::Token(token.id),
+        Shown::Approval => Proof::Approved,
     };
     let name = known.user.name.to_string();
     let (user_id, from) = (known.user.id.0, way.address.clone());

@@ -119,8 +119,11 @@ async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
     if caller.must_change() {
         return Err(Problem::must_change());
     }
+    if caller.known.must_enrol {
+        return Err(Problem::must_enrol());
+    }
     let until = match &caller.known.by {
-        Shown::Session(_) => None,
+        Shown::Session(_) | Shown::Approval => None,
         Shown::Token(token) => Some(token.end_time),
     };
     let wish = TokenWish {

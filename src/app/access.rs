@@ -9,15 +9,17 @@ mod login;
 mod login_limit;
 mod newcomers;
 mod oidc;
+mod second_factor;
 pub mod secret;
 mod setup;
 mod tokens;
 
 pub use accounts::{Change, Initial, Wanted};
 pub use ldap::{DirectoryCheck, DirectoryStep, LDAP_ISSUER, check_directory};
-pub use login::{Entered, NotIn, Stranger};
+pub use login::{Credentials, Entered, NotIn, Stranger};
 pub(super) use newcomers::bring;
 pub use oidc::{Leaving, NotProved, Returning};
+pub use second_factor::{Enrolment, SecondFactorRefused, SecondFactorState};
 pub use tokens::TokenWish;
 
 use crate::app::App;
@@ -29,6 +31,7 @@ use crate::domain::access::{Grant, Grants, Permission, Where};
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
 use crate::engine::clock::Clock;
+use crate::engine::secret_encryption::KeyRing;
 use crate::store::api_token::Token;
 use crate::store::audit::{Operator, record_one as record};
 use crate::store::user::User;
@@ -125,6 +128,8 @@ pub struct Known {
     pub grants: Grants,
     /// How it was proved.
     pub by: Shown,
+    /// Whether nothing may be done before a second factor is enrolled.
+    pub must_enrol: bool,
 }
 
 /// What was shown.
@@ -134,6 +139,8 @@ pub enum Shown {
     Session(Session),
     /// A token.
     Token(Token),
+    /// Nothing: a change request of the user that a second person has approved.
+    Approval,
 }
 
 /// Who looks at passwords, sessions and tokens.
@@ -148,6 +155,8 @@ pub struct Porter {
     directory_logins: LoginLimit,
     ldap: Option<Arc<Ldap>>,
     directory_outage: DirectoryOutage,
+    requires_second_factor: bool,
+    keys: Option<Arc<KeyRing>>,
 }
 
 impl App {
@@ -167,6 +176,8 @@ impl App {
             directory_logins: limit(),
             ldap: ldap.is_on().then(|| Arc::new(ldap.clone())),
             directory_outage: DirectoryOutage::new(),
+            requires_second_factor: self.config.users.requires_second_factor(),
+            keys: None,
         }
     }
 }
@@ -181,13 +192,30 @@ impl Porter {
         let is_over = |s: &Session| now >= s.end_time || now.since(s.used_time) >= self.idle_ms;
         let Some(session) = found.filter(|s| !is_over(s)) else { return Ok(None) };
         let Some((user, grants)) = active(&mut tx, session.user).await? else { return Ok(None) };
+        let must_enrol = self.must_enrol(&mut tx, &session).await?;
         drop(tx);
         if now.since(session.used_time) >= NOTE_MS {
             let mut tx = self.db.begin().await?;
             store::user_session::used(&mut tx, session.id, now).await?;
             tx.commit().await?;
         }
-        Ok(Some(Known { user, grants: Grants::new(grants), by: Shown::Session(session) }))
+        let grants = Grants::new(grants);
+        Ok(Some(Known { user, grants, by: Shown::Session(session), must_enrol }))
+    }
+
+    /// Whether everybody who logs in with a password needs a second factor.
+    pub fn requires_second_factor(&self) -> bool {
+        self.requires_second_factor
+    }
+
+    /// Whether the user of a session has to enrol first. Who came from another provider has shown a second factor there,
+    /// or was not asked for one.
+    pub async fn must_enrol(&self, tx: &mut Tx, session: &Session) -> Result<bool> {
+        if !self.requires_second_factor || session.proof == "oidc" {
+            return Ok(false);
+        }
+        let found = store::second_factor::find(tx, session.user).await?;
+        Ok(!found.is_some_and(|factor| factor.is_active))
     }
 
     /// Whose token this is, if it is one that works.
@@ -204,7 +232,23 @@ impl Porter {
             tx.commit().await?;
         }
         let grants = Grants::new(grants).within(token.confines.clone());
-        Ok(Some(Known { user, grants, by: Shown::Token(token) }))
+        Ok(Some(Known { user, grants, by: Shown::Token(token), must_enrol: false }))
+    }
+
+    /// Whoever asked for a change that is approved now, with what the account may do at this moment: none when the
+    /// user may not log in any more, or the token that it was asked with is gone.
+    pub async fn by_author(&self, author: UserId, token: Option<i64>) -> Result<Option<Known>> {
+        let now = self.clock.now();
+        let mut tx = self.db.read().await?;
+        let Some((user, grants)) = active(&mut tx, author).await? else { return Ok(None) };
+        let grants = Grants::new(grants);
+        let known = |user, grants| Known { user, grants, by: Shown::Approval, must_enrol: false };
+        let Some(id) = token else { return Ok(Some(known(user, grants))) };
+        let found = store::api_token::by_ids(&mut tx, &BTreeSet::from([id])).await?;
+        let lives = |token: &Token| token.user == user.id && now < token.end_time;
+        let Some(token) = found.into_iter().find(lives) else { return Ok(None) };
+        let grants = grants.within(token.confines);
+        Ok(Some(known(user, grants)))
     }
 
     /// Which of these are still who they were and may do what they might: the session or token is there and has
@@ -216,6 +260,7 @@ impl Porter {
             match &known.by {
                 Shown::Session(session) => sessions.insert(session.id),
                 Shown::Token(token) => tokens.insert(token.id),
+                Shown::Approval => false,
             };
         }
         let users: BTreeSet<i64> = all.iter().map(|known| known.user.id.0).collect();
@@ -238,6 +283,7 @@ impl Porter {
                     && t.confines == own.confines
                     && now < t.end_time
             }),
+            Shown::Approval => false,
         };
         let is_same_user = |known: &Known| {
             let hash = |user: &User| user.password.as_ref().map(|p| p.expose_secret().to_owned());

@@ -9,11 +9,22 @@ use crate::store::{Tx, version};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
+/// A change of a definition, as it is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct DefinitionChange<'a> {
+    /// The permissions that it takes.
+    pub demands: &'a Demands,
+    /// What is stored of what the new definition speaks about.
+    pub was: &'a Definition,
+    /// The new definition.
+    pub is: &'a Definition,
+}
+
 /// What is looked at once more, and refuses.
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
-    /// Refuses what the author may not do.
-    pub allow: &'a (dyn Fn(&Demands) -> Result<()> + Sync),
+    /// Refuses what the author may not do, or did not mean.
+    pub allow: &'a (dyn Fn(DefinitionChange<'_>) -> Result<()> + Sync),
     /// The versions that the author has looked at.
     pub seen: &'a BTreeMap<GroupCode, u32>,
     /// Of which groups the author hears; none: of all. What others have is refused to an author like what nobody has.
@@ -55,7 +66,9 @@ impl Guard<'_> {
         stored: &Definition,
         wanted: &Definition,
     ) -> Result<()> {
-        (self.allow)(&Demands::of(stored, &its_part(stored, wanted), wanted))?;
+        let was = its_part(stored, wanted);
+        let demands = Demands::of(stored, &was, wanted);
+        (self.allow)(DefinitionChange { demands: &demands, was: &was, is: wanted })?;
         for (group, seen) in self.seen {
             let is = version::last(tx, group).await?;
             if is != *seen {

@@ -25,10 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Who changes a definition, and what is said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorship {
-    /// Who.
-    pub author: String,
-    /// From where: a host, an address.
-    pub host: String,
+    /// Who, and from where: a host, an address.
+    pub by: audit::Operator,
     /// What is said.
     pub remark: Option<String>,
 }
@@ -36,11 +34,7 @@ pub struct Authorship {
 impl Authorship {
     /// The user of this process, who says nothing.
     pub fn of_user() -> Self {
-        Self { author: whoami(), host: host_name(), remark: None }
-    }
-
-    fn operator(&self) -> audit::Operator {
-        audit::Operator { actor: self.author.clone(), host: self.host.clone() }
+        Self { by: audit::Operator::new(whoami(), host_name()), remark: None }
     }
 }
 
@@ -174,8 +168,7 @@ impl App {
         }
         let versions = write(&mut tx, &stored, wanted, by, now).await?;
         record(&mut tx, &versions, by, now).await?;
-        let operator = by.operator();
-        let deed = Deed { by: &operator, reason: by.remark.as_deref(), now };
+        let deed = Deed { by: &by.by, reason: by.remark.as_deref(), now };
         let spoken_of = part::schedules_of(&stored, wanted);
         schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
         tx.commit().await.context("apply the definition")?;
@@ -221,7 +214,7 @@ impl App {
             detail: Some(json!({ "version": to.no, "changes": words })),
             reason: Some(reason.to_owned()),
         };
-        audit::record(&mut tx, &by.operator(), &[entry], now).await?;
+        audit::record(&mut tx, &by.by, &[entry], now).await?;
         tx.commit().await.context("roll the group back")?;
         Ok(Applied { changes, versions })
     }
@@ -338,11 +331,11 @@ async fn write(
             && version::last(tx, &group.code).await? == 0
         {
             let remark = Some("as it was before its first change under versions");
-            let author = &by.author;
+            let author = &by.by.actor;
             add(tx, &NewVersion { group: &group.code, author, remark, definition: old }, now)
                 .await?;
         }
-        let (author, remark) = (by.author.as_str(), by.remark.as_deref());
+        let (author, remark) = (by.by.actor.as_str(), by.remark.as_deref());
         let new = NewVersion { group: &group.code, author, remark, definition: &new };
         versions.insert(group.code.clone(), add(tx, &new, now).await?);
     }
@@ -374,5 +367,5 @@ async fn record(
         reason: by.remark.clone(),
     };
     let entries: Vec<audit::Entry> = versions.iter().map(entry).collect();
-    audit::record(tx, &by.operator(), &entries, now).await
+    audit::record(tx, &by.by, &entries, now).await
 }

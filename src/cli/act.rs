@@ -4,7 +4,8 @@
 use crate::app::whoami;
 use crate::app::{self, App};
 use crate::cli::act_args::{BatchAct, GoingArgs, How, JobAct, Jobs, Modes};
-use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, out};
+use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, four_eyes, out};
+use crate::domain::access::Permission;
 use crate::domain::action::{Action, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
@@ -117,6 +118,13 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
     if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.lang())? {
         return Ok(Ended::Well);
     }
+    if action.permission() == Permission::Force {
+        let values = &batch.values;
+        let summary =
+            format!("{} in batch {} of group {}", action.word(), values.batch_no, values.group);
+        let change = four_eyes::forced([&values.group]);
+        four_eyes::record(app, change, (&summary, Some(&how.reason)), global.lang()).await?;
+    }
     let acted = operator_actions::act(&app.db, &command, &ahead.lines, now).await?;
     let reopened = acted.batch.status.is_final();
     if !reopened || how.no_run {
@@ -216,6 +224,11 @@ async fn in_every_batch(
     if !how.dry_run {
         let now = batch::server_now(app).await?;
         let why = (&by, how.reason.trim());
+        if action.permission() == Permission::Force {
+            let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
+            let summary = format!("{} in every new batch: {shown}", action.word());
+            four_eyes::record(app, change, (&summary, Some(why.1)), global.lang()).await?;
+        }
         pause::set_standing(&app.db, &jobs, mode, why, now).await?;
     }
     if global.json {

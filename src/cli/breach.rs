@@ -1,7 +1,7 @@
 //! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
 
 use crate::app::{App, whoami};
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Ended, Global, batch, four_eyes, out};
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::job_key::{JobKey, find_named};
@@ -78,8 +78,11 @@ pub(super) async fn trust(
     let defs = app.definition().await?;
     let jobs: Vec<JobKey> =
         jobs.iter().map(|word| Ok(find_named(&defs.jobs, word)?.key())).collect::<Result<_>>()?;
-    let by = Operator { actor: whoami(), host: host_name() };
+    let by = Operator::new(whoami(), host_name());
     let now = batch::server_now(app).await?;
+    let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
+    let summary = "trust jobs again that committed by themselves";
+    four_eyes::record(app, change, (summary, Some(reason)), global.lang()).await?;
     let unmarked = pause::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
     if !unmarked.is_empty() {
         let codes: Vec<&str> = unmarked.iter().map(|job| job.code.as_str()).collect();

@@ -3,7 +3,7 @@
 use crate::app::{self, App, Apply, CalendarAct, CalendarChange, EmptyDatabase, MakeCalendar};
 use crate::cli::calendar_args::{CalendarVerb, Head, ImportArgs, SetTo, Why};
 use crate::cli::{
-    BadInput, Ended, Global, batch, calendar_show, calendar_words, out, schedule_words,
+    BadInput, Ended, Global, batch, calendar_show, calendar_words, four_eyes, out, schedule_words,
 };
 use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
@@ -65,6 +65,10 @@ async fn change(
     batch::server_now(&app).await?;
     let by = operator_here(&app::whoami());
     let act = CalendarAct { action, by: &by, reason };
+    if how == Apply::Write {
+        let why = (format!("{action} {code}"), reason);
+        four_eyes::record(&app, four_eyes::calendar(), (&why.0, why.1), global.lang()).await?;
+    }
     let change = app.change_calendar(code, make, how, act).await?;
     app.close().await;
     Ok(change)

@@ -5,10 +5,13 @@ use crate::app::preflight::{PreflightReport, check_calendars, check_jobs};
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::lineage::Strictness;
 use crate::cli::{Ended, Global, breach, calendar, lineage, out, preflight};
+use crate::cli::{Ended, Global, breach, calendar, four_eyes, out, preflight};
 use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
+use crate::domain::lang::Lang;
 use crate::engine::clock::Clock;
+use crate::engine::operator_actions::operator_here;
 use crate::view::change::{Changed, FaultAt};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result;
@@ -86,8 +89,8 @@ pub(super) fn remark(text: &str) -> Result<String, String> {
 impl By {
     /// The words as the versions keep them.
     pub(super) fn authorship(&self) -> Authorship {
-        let author = self.author.clone().unwrap_or_else(app::whoami);
-        Authorship { author, remark: self.remark.clone(), ..Authorship::of_user() }
+        let by = operator_here(&self.author.clone().unwrap_or_else(app::whoami));
+        Authorship { by, remark: self.remark.clone() }
     }
 }
 
@@ -207,6 +210,10 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
         },
     };
     app.look_at_schedules(&loaded).await?.iter().for_each(say);
+    if how == Apply::Write && app.config.four_eyes()?.is_on() {
+        let ahead = app.apply_all(&loaded.definition, Apply::DryRun, by).await?;
+        record_bypass(&app, &loaded.definition, (ahead.len(), by), global.lang()).await?;
+    }
     let changes = app.apply_all(&loaded.definition, how, by).await?;
     if how == Apply::Write {
         breach::warn(&app, &loaded.definition, global.lang()).await?;
@@ -214,6 +221,22 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
     }
     app.close().await;
     Ok(changes)
+}
+
+/// Puts on record that a definition is stored that needs a second person elsewhere.
+pub(super) async fn record_bypass(
+    app: &App,
+    defs: &Definition,
+    (changes, by): (usize, &Authorship),
+    lang: Lang,
+) -> Result<()> {
+    if changes == 0 {
+        return Ok(());
+    }
+    let groups: Vec<&str> = defs.groups.iter().map(|group| group.code.as_str()).collect();
+    let summary = format!("store a definition of {} ({changes} changes)", groups.join(", "));
+    let why = (summary.as_str(), by.remark.as_deref());
+    four_eyes::record(app, four_eyes::applied(defs), why, lang).await
 }
 
 /// The changes, and how many they are or would be.

@@ -2,7 +2,7 @@
 
 use crate::app::{App, Apply, EmptyDatabase};
 use crate::cli::define::{By, change_json, print_changes, remark};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Ended, Global, four_eyes, out};
 use crate::definition::{self, Change, How};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
@@ -79,6 +79,12 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<End
     let versions = versions(&app, &args.group).await?;
     let to = &versions[position(&versions, args.to)?];
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
+    if how == Apply::Write {
+        let summary = format!("roll group {} back to version {}", to.group, to.no);
+        let why = (summary.as_str(), Some(args.reason.as_str()));
+        let change = four_eyes::applied(&to.definition);
+        four_eyes::record(&app, change, why, global.lang()).await?;
+    }
     let changes = app.rollback(to, how, &args.by.authorship(), &args.reason).await?;
     app.close().await;
     print_changes(global, &changes, how)?;

@@ -23,6 +23,7 @@ mod calendar_args;
 mod calendar_show;
 mod calendar_words;
 mod carry;
+mod change_request;
 mod dag;
 mod define;
 mod due;
@@ -31,6 +32,7 @@ mod event;
 mod executor;
 mod executor_group;
 mod export;
+mod four_eyes;
 mod health;
 mod heard;
 mod help;
@@ -205,6 +207,9 @@ enum Verb {
     Reject(approval::DecisionArgs),
     /// Approvals that jobs wait for, and with --all past ones
     Approvals(approval::ApprovalsArgs),
+    /// Changes that wait for a second person: list, show, approve, reject, break-glass
+    #[command(subcommand)]
+    ChangeRequest(change_request::ChangeRequestVerb),
     /// Schedules: list, show, next, firings; add, edit, pause, resume, remove, fire-now, skip-next
     #[command(subcommand)]
     Schedule(Box<schedule::ScheduleVerb>),
@@ -278,6 +283,8 @@ enum Ended {
     Unwell,
     /// The chain of the audit log does not hold.
     Broken,
+    /// Nothing is done yet: the change waits for a second person.
+    Waits,
 }
 
 /// Runs the program and gives its exit code.
@@ -300,6 +307,7 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(dispatch(cli, &said)) {
         Ok(Ended::Well) => ExitCode::SUCCESS,
+        Ok(Ended::Waits) => ExitCode::from(4),
         Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell | Ended::Broken) => {
             ExitCode::from(1)
         }
@@ -364,6 +372,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
         Verb::Approve(args) => approval::decide_job(&global, &args, Verdict::Approve).await,
         Verb::Reject(args) => approval::decide_job(&global, &args, Verdict::Reject).await,
         Verb::Approvals(args) => approval::approvals(&global, &args).await,
+        Verb::ChangeRequest(verb) => change_request::change_request(&global, &verb).await,
         Verb::Schedule(verb) => schedule::schedule(&global, *verb).await,
         Verb::Event(verb) => event::event(&global, &verb).await,
         Verb::Audit(args) => audit::audit(&global, &args).await,

@@ -3,7 +3,7 @@
 use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::task::as_task;
 use crate::app::{self, App, Apply, EmptyDatabase};
-use crate::cli::define::By;
+use crate::cli::define::{By, record_bypass};
 use crate::cli::opening_progress::OpeningDisplay;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
@@ -293,7 +293,12 @@ async fn store_file(
     (file, by): (&Path, &By),
     quiet: bool,
 ) -> Result<()> {
-    let changes = app.apply_as(wanted, Apply::Write, &by.authorship()).await?;
+    let by = by.authorship();
+    if app.config.four_eyes()?.is_on() {
+        let ahead = app.apply_as(wanted, Apply::DryRun, &by).await?;
+        record_bypass(app, wanted, (ahead.len(), &by), Lang::default()).await?;
+    }
+    let changes = app.apply_as(wanted, Apply::Write, &by).await?;
     if !changes.is_empty() && !quiet {
         out::note(&format!(
             "{}: {} stored (procession history GROUP shows them)",

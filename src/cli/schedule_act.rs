@@ -4,7 +4,7 @@ use crate::app::{App, EmptyDatabase, FromGroups, whoami};
 use crate::cli::define::remark;
 use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
 use crate::cli::schedule_nodes::Fires;
-use crate::cli::{Ended, Global, batch, out, schedule_words};
+use crate::cli::{Ended, Global, batch, four_eyes, out, schedule_words};
 use crate::domain::id::{BatchNo, TriggerCode};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
@@ -132,6 +132,9 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     let zone = from_groups.zone;
     let def = from_groups.calendar_into(words).read(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
+    let why = (format!("make schedule {}", def.code), args.reason.as_deref());
+    let change = four_eyes::scheduled(&def, &defs);
+    four_eyes::record(&desk.app, change, (&why.0, why.1), global.lang()).await?;
     let deed = desk.deed(args.reason.as_deref());
     let stands = schedule_actions::add(&desk.app.db, &def, &expected, deed).await?;
     desk.app.close().await;
@@ -159,6 +162,9 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
         schedule_actions::found(&mut tx, &code).await?
     };
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
+    let summary = format!("change schedule {code}");
+    let touched = four_eyes::scheduled(&was.def, &defs);
+    four_eyes::record(&desk.app, touched, (&summary, Some(&args.reason)), global.lang()).await?;
     let deed = desk.deed(Some(&args.reason));
     let stands = schedule_actions::edit(&desk.app.db, &code, &change, &expected, deed).await?;
     desk.app.close().await;
@@ -202,6 +208,13 @@ pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
 
 pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
     let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+    let there = {
+        let mut tx = desk.app.db.read().await?;
+        schedule_actions::found(&mut tx, &code).await?
+    };
+    let touched = four_eyes::scheduled(&there.def, &desk.app.definition().await?);
+    let why = (format!("remove schedule {code}"), Some(args.reason.as_str()));
+    four_eyes::record(&desk.app, touched, (&why.0, why.1), global.lang()).await?;
     let was = schedule_actions::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     from_file(&was, global.lang());

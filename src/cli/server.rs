@@ -2,6 +2,7 @@
 //! the documents that the API gives; `--json` gives them as they are.
 
 mod acts;
+mod change_requests;
 mod client;
 mod columns;
 mod files;
@@ -10,6 +11,7 @@ mod said;
 mod shown;
 
 use crate::cli::batch_ref::one_group;
+use crate::cli::server::change_requests::ChangeWaits;
 use crate::cli::server::client::{Refused, Server, ServerFiles};
 use crate::cli::server::columns::{
     ACTS, APPROVALS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES,
@@ -81,6 +83,7 @@ pub(super) async fn dispatch(
         ["event", "send"] => desk.event().await,
         [verb @ ("approve" | "reject")] => desk.decide_job(verb).await,
         ["approvals"] => desk.approvals().await,
+        ["change-request", verb] => desk.change_request(verb).await,
         ["node", verb] => desk.node(verb).await,
         ["outbox", verb] => desk.outbox(verb).await,
         ["backfill", verb] => desk.backfill(verb).await,
@@ -95,7 +98,14 @@ pub(super) async fn dispatch(
         ["rollback"] => desk.rollback().await,
         _ => Err(not_there(&verbs)),
     };
-    ended.map_err(|error| match error.downcast::<Refused>() {
+    let error = match ended {
+        Ok(ended) => return Ok(ended),
+        Err(error) => error,
+    };
+    if let Some(waits) = error.downcast_ref::<ChangeWaits>() {
+        return waits.print(lang, global.json);
+    }
+    Err(match error.downcast::<Refused>() {
         // What a server refuses is what whoever asked can mend.
         Ok(refused) => BadInput(refused.to_string()).into(),
         Err(other) => other,
@@ -270,11 +280,18 @@ impl Desk<'_> {
             },
             "trust" => {
                 let body = json!({"reason": self.said.one("reason")});
+                let mut ended = Ended::Well;
                 for code in self.said.all("jobs") {
-                    let done = self.server.post(&["jobs", &code, "trust"], &body).await?;
-                    self.show(&done, &[])?;
+                    match self.server.post(&["jobs", &code, "trust"], &body).await {
+                        Ok(done) => drop(self.show(&done, &[])?),
+                        // The others are asked for all the same.
+                        Err(error) => match error.downcast::<ChangeWaits>() {
+                            Ok(waits) => ended = waits.print(self.lang(), self.global.json)?,
+                            Err(error) => return Err(error),
+                        },
+                    }
                 }
-                Ok(Ended::Well)
+                Ok(ended)
             }
             _ => self.act(verb).await,
         }

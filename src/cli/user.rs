@@ -32,6 +32,11 @@ pub(super) enum UserVerb {
         /// Name
         name: String,
     },
+    /// Remove the second factor of a user who has lost it; all sessions of the user end
+    ResetMfa {
+        /// Name
+        name: String,
+    },
     /// Make a token for programs (Authorization: Bearer …) and print it, once
     Token(TokenArgs),
     /// Keep a user out, from this moment on
@@ -152,6 +157,17 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
             let made = porter.reset_password(&by, &named(&name)?, None).await?;
             first_password(&made, lang);
         }
+        UserVerb::ResetMfa { name } => match porter.reset_second_factor(&by, &named(&name)?).await?
+        {
+            true => note(
+                format!("user {name} logs in with the password alone"),
+                format!("用户 {name} 现在仅凭密码登录"),
+            ),
+            false => {
+                let (en, zh) = ("has no second factor", "没有启用双重验证");
+                return Err(BadInput(format!("user {name}: {}", lang.pick(en, zh))).into());
+            }
+        },
         UserVerb::Token(args) => token(&porter, &by, args, lang).await?,
         UserVerb::Disable { name } => {
             let change = Change { is_active: Some(false), ..Change::default() };

@@ -104,7 +104,7 @@ impl Executor {
     /// On this database.
     pub fn new(db: Db, clock: Clock, options: Options) -> Self {
         let actor = format!("xxl-job {}", options.app_name);
-        let by = Operator { actor, host: host_name() };
+        let by = Operator::new(actor, host_name());
         let (nudge, news) = (Notify::new(), Notify::new());
         let refused = Refused::new(db.clone(), clock.clone());
         let secret_stores = SecretStores::default();
@@ -124,7 +124,7 @@ impl Executor {
 
     /// Notes that somebody asked for `what` without showing the token.
     pub async fn note_refused(&self, peer: &str, what: &str) {
-        let by = Operator { actor: STRANGER.to_owned(), host: peer.to_owned() };
+        let by = Operator::new(STRANGER.to_owned(), peer.to_owned());
         let what = storable(what.as_bytes(), WORD_MAX);
         let detail = json!({ "app_name": self.app_name().as_str(), "asked": what });
         self.refused.note("token", Knock { by, detail }).await;

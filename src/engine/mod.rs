@@ -12,6 +12,7 @@ pub mod approvals;
 mod attempt_record;
 pub mod audit_chain;
 pub mod backfill;
+pub mod change_requests;
 mod claim;
 mod claim_ack;
 mod claim_check;

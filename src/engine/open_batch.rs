@@ -252,7 +252,7 @@ impl QueueDispatcher {
             },
             Ok(planned) => planned,
         };
-        let nobody = Operator { actor: "an operator".to_owned(), host: String::new() };
+        let nobody = Operator::new("an operator".to_owned(), String::new());
         let deed = Deed { action, by: by.unwrap_or(&nobody), reason: "--resume" };
         operator_actions::write_rows(tx, &planned, deed, now).await?;
         if by.is_some() {

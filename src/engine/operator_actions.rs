@@ -103,7 +103,7 @@ pub struct Moved;
 
 /// Somebody at this machine.
 pub fn operator_here(actor: &str) -> Operator {
-    Operator { actor: actor.to_owned(), host: host_name() }
+    Operator::new(actor.to_owned(), host_name())
 }
 
 /// What a command would do; writes nothing.

@@ -145,7 +145,7 @@ pub struct Sweeper {
 impl QueueDispatcher {
     /// What removes old rows in the process that this dispatcher is.
     pub fn sweeper(&self, options: Options) -> Sweeper {
-        let by = Operator { actor: "serve".to_owned(), host: super::node::host_name() };
+        let by = Operator::new("serve".to_owned(), super::node::host_name());
         let wish = Wish { by, reason: None, limit: None };
         let (db, clock) = (self.db.clone(), self.clock.clone());
         let heart = Some(self.heart.clone());

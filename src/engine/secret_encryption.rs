@@ -56,6 +56,11 @@ pub enum SealError {
     NoRandom,
 }
 
+/// The name that is bound to the sealed second factor of a user, so that it opens for no other user.
+pub fn second_factor_name(user_id: i64) -> String {
+    format!("second factor of user {user_id}")
+}
+
 /// One key.
 struct Key(LessSafeKey);
 

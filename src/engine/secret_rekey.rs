@@ -5,7 +5,7 @@
 
 use crate::domain::time::Millis;
 use crate::engine::admin::token;
-use crate::engine::secret_encryption::{KeyRing, SealError, SealedUnder};
+use crate::engine::secret_encryption::{KeyRing, SealError, SealedUnder, second_factor_name};
 use crate::store::audit::{self, Operator};
 use crate::store::sealed_text::{
     self, DefinedSeal, DefinitionCopy, SealPage, SealedRow, StoredSeal,
@@ -22,6 +22,8 @@ pub struct Resealed {
     pub secrets: u64,
     /// Tokens of groups of executors of which the same is true.
     pub executor_tokens: u64,
+    /// Second factors of users of which the same is true.
+    pub second_factors: u64,
     /// Rows that were under the current key before.
     pub current: u64,
     /// What opens with no key that is given: `stored secret NAME`.
@@ -66,6 +68,8 @@ pub struct KeySurvey {
     pub stored_secrets: KeyUse,
     /// Tokens of groups of executors.
     pub executor_tokens: KeyUse,
+    /// Second factors of users.
+    pub second_factors: KeyUse,
     /// Sealed texts of definitions.
     pub definitions: BTreeMap<DefinitionCopy, KeyUse>,
     /// What the files of the present definition should say instead.
@@ -74,7 +78,9 @@ pub struct KeySurvey {
 
 impl KeySurvey {
     fn uses(&self) -> impl Iterator<Item = &KeyUse> {
-        [&self.stored_secrets, &self.executor_tokens].into_iter().chain(self.definitions.values())
+        [&self.stored_secrets, &self.executor_tokens, &self.second_factors]
+            .into_iter()
+            .chain(self.definitions.values())
     }
 
     /// Whether something needs a previous key.
@@ -95,6 +101,9 @@ fn names(row: &SealedRow) -> (String, String) {
         SealedRow::ExecutorToken(app) => {
             (token::named(app), format!("token of executor group {app}"))
         }
+        SealedRow::SecondFactor(user) => {
+            (second_factor_name(*user), format!("second factor of the user with the key {user}"))
+        }
     }
 }
 
@@ -112,9 +121,10 @@ pub async fn reseal(
         reseal_row(&mut tx, keys, &old, &mut done).await?;
         failpoint!("rekey.row");
     }
-    if done.secrets + done.executor_tokens > 0 {
+    if done.secrets + done.executor_tokens + done.second_factors > 0 {
         let detail = json!({
             "secrets": done.secrets, "executor_tokens": done.executor_tokens,
+            "second_factors": done.second_factors,
             "not_opened": done.not_opened,
         });
         let entry = audit::Entry {
@@ -148,6 +158,7 @@ async fn reseal_row(
                 match old.row {
                     SealedRow::StoredSecret(_) => done.secrets += 1,
                     SealedRow::ExecutorToken(_) => done.executor_tokens += 1,
+                    SealedRow::SecondFactor(_) => done.second_factors += 1,
                 }
             }
         }
@@ -168,6 +179,7 @@ pub async fn survey(db: &Db, keys: &KeyRing) -> Result<KeySurvey> {
         match stored.row {
             SealedRow::StoredSecret(_) => survey.stored_secrets.count(under),
             SealedRow::ExecutorToken(_) => survey.executor_tokens.count(under),
+            SealedRow::SecondFactor(_) => survey.second_factors.count(under),
         }
     }
     for seal in sealed_text::of_definition(&mut tx).await? {

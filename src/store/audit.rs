@@ -6,6 +6,7 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit_seal::act_of;
+use crate::store::change_request::{self, ApprovedChange};
 pub use crate::store::seen::Told;
 use crate::store::seen::among;
 use crate::store::{Tx, job_condition};
@@ -19,6 +20,15 @@ pub struct Operator {
     pub actor: String,
     /// The host.
     pub host: String,
+    /// The approved change request that the acts carry out: it is marked carried out in their transaction.
+    pub change: Option<ApprovedChange>,
+}
+
+impl Operator {
+    /// Somebody who acts at once, without a change request.
+    pub fn new(actor: impl Into<String>, host: impl Into<String>) -> Self {
+        Self { actor: actor.into(), host: host.into(), change: None }
+    }
 }
 
 /// One act.
@@ -80,6 +90,15 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) 
         "reason",
         "create_time",
     ];
+    if let Some(change) = &by.change {
+        change_request::mark_carried_out(tx, change, now).await?;
+    }
+    let detail = |entry: &Entry| match &by.change {
+        Some(change) => {
+            Some(change_request::with_request(entry.detail.as_ref(), change).to_string())
+        }
+        None => entry.detail.as_ref().map(Json::to_string),
+    };
     let rows = entries.iter().map(|entry| {
         vec![
             by.actor.as_str().into(),
@@ -89,7 +108,7 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) 
             entry.batch.as_ref().map(|(id, _)| id.0).into(),
             entry.batch.as_ref().map(|(_, no)| no.as_str()).into(),
             entry.job.as_ref().map(JobCode::as_str).into(),
-            entry.detail.as_ref().map(Json::to_string).into(),
+            detail(entry).into(),
             entry.reason.as_deref().into(),
             now.to_utc().into(),
         ]
@@ -247,7 +266,7 @@ pub fn record_of_act(act: StoredAct) -> Result<Record> {
     Ok(Record {
         audit_id: act.audit_id,
         at: act.create_time,
-        by: Operator { actor: act.actor, host: act.host },
+        by: Operator::new(act.actor, act.host),
         entry: Entry {
             action: act.action,
             group: act.group_code.map(|g| GroupCode::parse(&g)).transpose()?,

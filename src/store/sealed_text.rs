@@ -17,6 +17,8 @@ pub enum SealedRow {
     StoredSecret(String),
     /// The token of a group of executors.
     ExecutorToken(AppName),
+    /// The second factor of a user, by the user's key.
+    SecondFactor(i64),
 }
 
 /// A sealed text with the row that holds it.
@@ -57,8 +59,9 @@ pub struct DefinedSeal {
 pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
     let secrets = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
     let tokens = "SELECT app_name, token_sealed FROM executor_group ORDER BY app_name";
-    let [secrets, tokens] =
-        tx.fetch_sets([secrets, tokens]).await.context("read the sealed texts")?;
+    let factors = "SELECT user_id, secret_sealed FROM user_second_factor ORDER BY user_id";
+    let [secrets, tokens, factors] =
+        tx.fetch_sets([secrets, tokens, factors]).await.context("read the sealed texts")?;
     let secret = |row: &Row| -> Result<StoredSeal> {
         let name = SealedRow::StoredSecret(row.text("secret_name")?);
         Ok(StoredSeal { row: name, sealed: row.text("sealed")? })
@@ -67,7 +70,12 @@ pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
         let app = AppName::parse(&row.text("app_name")?)?;
         Ok(StoredSeal { row: SealedRow::ExecutorToken(app), sealed: row.text("token_sealed")? })
     };
-    secrets.iter().map(secret).chain(tokens.iter().map(token)).collect()
+    let factor = |row: &Row| -> Result<StoredSeal> {
+        let user = SealedRow::SecondFactor(row.int("user_id")?);
+        Ok(StoredSeal { row: user, sealed: row.text("secret_sealed")? })
+    };
+    let all = secrets.iter().map(secret).chain(tokens.iter().map(token));
+    all.chain(factors.iter().map(factor)).collect()
 }
 
 /// The sealed texts of stored secrets, by name.
@@ -80,17 +88,21 @@ pub async fn stored_secrets(tx: &mut Tx) -> Result<BTreeMap<String, String>> {
 /// Puts another sealed text in the place of this one; whether it was still there. Who sealed the value and when stays as
 /// it is, because the value does.
 pub async fn replace(tx: &mut Tx, old: &StoredSeal, sealed: &str) -> Result<bool> {
-    let (sql, key) = match &old.row {
+    let (sql, key): (_, Value) = match &old.row {
         SealedRow::StoredSecret(name) => (
             "UPDATE sealed_secret SET sealed = ? WHERE secret_name = ? AND sealed = ?",
-            name.as_str(),
+            name.as_str().into(),
         ),
         SealedRow::ExecutorToken(app) => (
             "UPDATE executor_group SET token_sealed = ? WHERE app_name = ? AND token_sealed = ?",
-            app.as_str(),
+            app.as_str().into(),
+        ),
+        SealedRow::SecondFactor(user) => (
+            "UPDATE user_second_factor SET secret_sealed = ? WHERE user_id = ? AND secret_sealed = ?",
+            (*user).into(),
         ),
     };
-    let values = [sealed.into(), key.into(), old.sealed.as_str().into()];
+    let values = [sealed.into(), key, old.sealed.as_str().into()];
     Ok(tx.execute(sql, &values).await.context("replace a sealed text")? > 0)
 }
 

@@ -222,6 +222,8 @@ pub async fn logged_in(tx: &mut Tx, id: UserId, now: Millis) -> Result<()> {
 /// Removes a user with grants, sessions and tokens; the audit log keeps the name.
 pub async fn remove(tx: &mut Tx, id: UserId) -> Result<()> {
     for sql in [
+        "DELETE FROM recovery_code WHERE user_id = ?",
+        "DELETE FROM user_second_factor WHERE user_id = ?",
         "DELETE FROM user_session WHERE user_id = ?",
         "DELETE FROM api_token WHERE user_id = ?",
         "DELETE FROM user_grant WHERE user_id = ?",

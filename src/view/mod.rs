@@ -11,6 +11,7 @@ pub mod batches;
 pub mod breach;
 pub mod calendar;
 pub mod change;
+pub mod change_request;
 pub mod compare;
 mod csv;
 pub mod dag;

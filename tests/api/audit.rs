@@ -17,7 +17,7 @@ async fn bench() -> (Server, String, String) {
     for i in 0..30i64 {
         let group = ["ours", "theirs", ""][usize::try_from(i % 3).expect("small")];
         let actor = if i < 15 { "bea" } else { "=cmd()" };
-        let by = Operator { actor: actor.to_owned(), host: "h".to_owned() };
+        let by = Operator::new(actor.to_owned(), "h".to_owned());
         let entry = Entry {
             action: if i % 2 == 0 { "act even" } else { "act odd" }.to_owned(),
             group: GroupCode::parse(group).ok(),

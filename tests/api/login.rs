@@ -5,7 +5,7 @@ use axum::http::Method;
 use procession::app::access::{Change, Initial, Wanted};
 use procession::domain::access::Role;
 use procession::domain::user::UserName;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 const MINUTE: i64 = 60_000;
@@ -197,7 +197,7 @@ async fn who_guesses_is_slowed_down_and_nobody_else() {
     server.log_in("ada", PASSWORD, "9.9.9.8").await.is(200);
     let other = server.app.porter();
     let from = procession::app::access::Stranger { address: "9.9.9.9".to_owned(), agent: None };
-    assert!(other.log_in("ada", PASSWORD.into(), &from).await.is_err());
+    assert!(other.log_in("ada", SecretString::from(PASSWORD).into(), &from).await.is_err());
     server.later(MINUTE);
     server.log_in("ada", PASSWORD, "9.9.9.9").await.is(200);
     // A thousand guesses at once are no way around.

@@ -9,6 +9,7 @@ mod changes;
 mod definitions;
 mod executors;
 mod foreign_codes;
+mod four_eyes;
 mod ldap;
 mod login;
 mod matrix;
@@ -17,6 +18,7 @@ mod reads;
 
 mod remote;
 mod same_codes;
+mod second_factor;
 mod server;
 mod tls;
 mod users;

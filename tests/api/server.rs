@@ -16,7 +16,8 @@ use procession::domain::user::UserName;
 use procession::engine::clock::Clock;
 use procession::engine::dispatcher::QueueDispatcher;
 use procession::engine::operator_actions::operator_here;
-use secrecy::ExposeSecret as _;
+use procession::engine::secret_encryption::KeyRing;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ use tower::ServiceExt as _;
 
 /// 2024-08-01T00:00:00Z.
 pub(crate) const START: Millis = Millis(1_722_470_400_000);
+
+/// 32 bytes, for the secrets of second factors.
+pub(crate) const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 /// A house and its router; the database lives as long as this.
 pub(crate) struct Server {
@@ -108,18 +112,32 @@ impl Server {
     /// With settings beside the defaults.
     pub(crate) async fn with(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("folder");
+        let database = folder.path().join("procession.db");
+        crate::util::template::copy_sqlite(&database).await;
+        let url = format!("sqlite:{}", database.display());
+        Self::open(folder, &url, settings).await
+    }
+
+    /// On a database that is there, with its tables.
+    pub(crate) async fn on(url: &str, settings: &str) -> Self {
+        Self::open(tempfile::tempdir().expect("folder"), url, settings).await
+    }
+
+    async fn open(folder: tempfile::TempDir, url: &str, settings: &str) -> Self {
         let file = folder.path().join("procession.toml");
         std::fs::write(&file, settings).expect("settings");
         let mut config = crate::util::config(&file);
-        let database = folder.path().join("procession.db");
-        crate::util::template::copy_sqlite(&database).await;
-        config.database.url = format!("sqlite:{}", database.display()).into();
+        config.database.url = url.to_owned().into();
         let mut app = App::open(config, EmptyDatabase::Refuse).await.expect("open");
         app.clock = Clock::hand(START);
         let process = app.dispatcher(None).await.expect("a process");
         let stop = CancellationToken::new();
         let vitals = process.vitals(&stop, Duration::from_secs(120));
-        let house = Arc::new(House::open(&app, vitals).await.expect("a house"));
+        let mut house = House::open(&app, vitals).await.expect("a house");
+        // The environment of a test is that of all tests.
+        let key = SecretString::from(KEY);
+        house.porter = house.porter.with_keys(KeyRing::parse(&key, "a test").expect("a key"));
+        let house = Arc::new(house);
         let router = router(house.clone());
         let users = AtomicU32::new(0);
         Self { app, house, router, users, _process: process, folder }

@@ -28,16 +28,17 @@ pub(crate) struct House {
 impl House {
     /// One with these definitions stored, and nobody who could log in.
     pub(crate) fn open(definition: &str) -> Self {
+        Self::open_with(definition, "")
+    }
+
+    /// The same with settings.
+    pub(crate) fn open_with(definition: &str, settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("folder");
+        std::fs::write(dir.path().join("procession.toml"), settings).expect("settings");
         std::fs::write(dir.path().join("d.yaml"), definition).expect("a file");
         let applied = procession(dir.path()).args(["apply", "d.yaml"]).output().expect("it runs");
         assert!(applied.status.success(), "{}", said(&applied));
-        let mut serve = procession(dir.path())
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it runs");
+        let mut serve = serve(&dir, "");
         let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
         let (mut address, mut secret) = (None, None);
         while address.is_none() || secret.is_none() {
@@ -56,9 +57,34 @@ impl House {
         Self { address, secret, dir, serve }
     }
 
+    /// Waits until the process has died by itself, and starts another, which has these failpoints.
+    pub(crate) fn serve_again(&mut self, failpoints: &str) {
+        let _died = self.serve.wait().expect("it ends");
+        let mut serve = serve(&self.dir, failpoints);
+        let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
+        let address = lines.by_ref().find_map(|line| {
+            let line = line.expect("text");
+            let (_, rest) = line.split_once("http://")?;
+            rest.split(|c: char| c == '/' || c.is_whitespace()).next().map(str::to_owned)
+        });
+        std::thread::spawn(move || lines.for_each(drop));
+        self.address = format!("http://{}", address.expect("it says its address"));
+        self.serve = serve;
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        self.serve.kill().expect("it lives");
+    }
+
     /// The same, with somebody who may do everything.
     pub(crate) async fn with_admin(definition: &str) -> Self {
-        let house = Self::open(definition);
+        Self::with_admin_and(definition, "").await
+    }
+
+    /// The same with settings.
+    pub(crate) async fn with_admin_and(definition: &str, settings: &str) -> Self {
+        let house = Self::open_with(definition, settings);
         let body = json!({ "secret": house.secret, "name": NAME, "password": PASSWORD });
         let answer = client()
             .post(format!("{}/api/v1/setup", house.address))
@@ -115,6 +141,15 @@ impl House {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// A command that asks the server with a token; its exit code, and what it said.
+    pub(crate) fn asks(&self, token: &str, args: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+        command.current_dir(self.dir.path()).env_remove("PROCESSION_DB");
+        command.args(["--lang", "en", "--server", &self.address]).env("PROCESSION_TOKEN", token);
+        let output = command.args(args).output().expect("it runs");
+        (output.status.code(), said(&output))
+    }
+
     /// A batch that has ended, however.
     pub(crate) fn ended(&self, group: &str, no: &str) -> Value {
         let args = ["batch", "wait", no, "--group", group, "--json", "--quiet"];
@@ -129,6 +164,16 @@ impl Drop for House {
         let _gone = self.serve.kill();
         let _seen = self.serve.wait();
     }
+}
+
+fn serve(dir: &TempDir, failpoints: &str) -> Child {
+    procession(dir.path())
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .env("FAILPOINTS", failpoints)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs")
 }
 
 fn procession(dir: &Path) -> Command {

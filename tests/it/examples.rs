@@ -203,7 +203,7 @@ async fn approve_all(app: &App) {
             let batch = store::batch::get(&mut tx, one.batch_id).await.expect("batch");
             let row = store::queue::of_job(&mut tx, one.batch_id, &one.job).await;
             let row = row.expect("read").expect("the job");
-            let by = Operator { actor: "controller.zhao".to_owned(), host: "h".to_owned() };
+            let by = Operator::new("controller.zhao".to_owned(), "h".to_owned());
             let request = DecisionRequest {
                 batch: &batch,
                 row: &row,

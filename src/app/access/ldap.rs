@@ -29,6 +29,8 @@ struct NotAdmitted(String);
 pub(super) struct DirectoryLogin<'a> {
     pub(super) name: &'a UserName,
     pub(super) password: SecretString,
+    /// A code of the second factor.
+    pub(super) code: Option<SecretString>,
     /// The row that counts this attempt.
     pub(super) attempt: i64,
     pub(super) from: &'a Stranger,
@@ -103,6 +105,10 @@ impl Porter {
         let why = match found {
             Ok(account) => match self.admit(ldap, &account, &login).await {
                 Ok(entered) => return Ok(entered),
+                Err(error) if error.is::<NotIn>() => {
+                    self.keep_attempt_of_wrong_code(Err(error), login.attempt).await?;
+                    return Err(NotIn::Wrong.into());
+                }
                 Err(error) => {
                     let why = error.downcast::<NotAdmitted>()?.to_string();
                     // The password was right, so what was typed as the name is one.
@@ -123,6 +129,34 @@ impl Porter {
         };
         self.refuse_known(login.name, &why, login.from).await?;
         Err(NotIn::Wrong.into())
+    }
+
+    /// Whether the directory takes this password of a user.
+    pub(super) async fn is_password_in_directory(
+        &self,
+        ldap: &Ldap,
+        user: &User,
+        password: &SecretString,
+    ) -> Result<bool> {
+        let _room = self.directory_logins.enter()?;
+        let opened = Directory::open(ldap);
+        let found = match opened {
+            Ok(directory) => {
+                directory.authenticate(user.name.as_str(), password, self.clock.now()).await
+            }
+            Err(error) => Err(error),
+        };
+        match found {
+            // The name may have gone to another account there.
+            Ok(account) => {
+                Ok(user.oidc.as_ref().is_some_and(|(_, subject)| *subject == account.subject))
+            }
+            Err(DirectoryError::Refused(_)) => Ok(false),
+            Err(DirectoryError::Unavailable(why)) => {
+                tracing::error!("a password cannot be checked with the directory: {why}");
+                Err(NotIn::DirectoryUnavailable.into())
+            }
+        }
     }
 
     /// What was no guess does not count as one.
@@ -171,6 +205,10 @@ impl Porter {
             let by = login.from.operator(user.name.as_str());
             record(&mut tx, &by, "user grant", detail, now).await?;
         }
+        // The grants that the directory gives are kept also when the code is wrong: the account is proved.
+        tx.commit().await?;
+        self.check_second_factor(&user, login.code.as_ref(), ("ldap", login.from)).await?;
+        let mut tx = self.db.begin().await?;
         store::login_attempt::take_back(&mut tx, login.attempt).await?;
         let entered = self.enter(&mut tx, user, "ldap", login.from).await?;
         tx.commit().await?;

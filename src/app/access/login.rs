@@ -25,6 +25,20 @@ pub struct Stranger {
     pub agent: Option<String>,
 }
 
+/// What somebody shows to log in.
+pub struct Credentials {
+    /// The password.
+    pub password: SecretString,
+    /// A one-time code or a recovery code; asked for once the password is known to be right.
+    pub code: Option<SecretString>,
+}
+
+impl From<SecretString> for Credentials {
+    fn from(password: SecretString) -> Self {
+        Self { password, code: None }
+    }
+}
+
 /// Why somebody is not let in. The words are the same whether there is such a user or not.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIn {
@@ -46,6 +60,19 @@ pub enum NotIn {
          again in a minute, or tell the administrator of the server (procession ldap check)"
     )]
     DirectoryUnavailable,
+    /// The password is right, and the user has a second factor.
+    #[error("the password is right; log in with it and with a code of your second factor")]
+    CodeNeeded,
+    /// The password is right, and the code is not.
+    #[error(
+        "the code is not right, or was used before; wait for the next one, or use a recovery code"
+    )]
+    WrongCode,
+    /// The key of sealed secrets is missing or another.
+    #[error(
+        "one-time codes cannot be checked at the moment; use a recovery code, or tell the administrator of the server"
+    )]
+    CodesUnavailable,
     /// Of somebody who is logged in.
     #[error("the old password is not right; nothing was changed, and you are still logged in")]
     WrongOldPassword,
@@ -69,7 +96,7 @@ impl Stranger {
 
     /// As the audit log names a user who comes from there.
     pub fn operator(&self, name: &str) -> Operator {
-        Operator { actor: name.to_owned(), host: self.address.clone() }
+        Operator::new(name.to_owned(), self.address.clone())
     }
 }
 
@@ -126,11 +153,11 @@ impl Porter {
     pub async fn log_in(
         &self,
         name: &str,
-        password: SecretString,
+        credentials: Credentials,
         from: &Stranger,
     ) -> Result<Entered> {
         let refusal_time = self.ldap.is_some().then(|| tokio::time::sleep(REFUSAL_TIME));
-        let outcome = self.check_and_log_in(name, password, from).await;
+        let outcome = self.check_and_log_in(name, credentials, from).await;
         if let (Err(error), Some(rest)) = (&outcome, refusal_time)
             && matches!(error.downcast_ref(), Some(NotIn::Wrong))
         {
@@ -142,7 +169,7 @@ impl Porter {
     async fn check_and_log_in(
         &self,
         name: &str,
-        password: SecretString,
+        Credentials { password, code }: Credentials,
         from: &Stranger,
     ) -> Result<Entered> {
         let room = self.logins.enter()?;
@@ -162,7 +189,7 @@ impl Porter {
             && is_in_directory(user.as_ref())
         {
             drop(room);
-            let login = DirectoryLogin { name, password, attempt, from };
+            let login = DirectoryLogin { name, password, code, attempt, from };
             return self.log_in_by_directory(ldap, login).await;
         }
         let now = self.clock.now();
@@ -178,6 +205,9 @@ impl Porter {
         };
         match (user, why) {
             (Some(user), None) => {
+                let proof = ("password", from);
+                let checked = self.check_second_factor(&user, code.as_ref(), proof).await;
+                self.keep_attempt_of_wrong_code(checked, attempt).await?;
                 let renewed = self.renewed(&user, password).await?;
                 let mut tx = self.db.begin().await?;
                 store::login_attempt::take_back(&mut tx, attempt).await?;
@@ -195,6 +225,46 @@ impl Porter {
                 Err(NotIn::Wrong.into())
             }
         }
+    }
+
+    /// A wrong code was a guess, and its attempt stays; a right password alone was none.
+    pub(super) async fn keep_attempt_of_wrong_code(
+        &self,
+        checked: Result<()>,
+        attempt: i64,
+    ) -> Result<()> {
+        let Err(error) = checked else { return Ok(()) };
+        if !matches!(error.downcast_ref(), Some(NotIn::WrongCode)) {
+            let mut tx = self.db.begin().await?;
+            store::login_attempt::take_back(&mut tx, attempt).await?;
+            tx.commit().await?;
+        }
+        Err(error)
+    }
+
+    /// Passes when this is the password that a user logs in with; a wrong one counts as a guess.
+    pub(super) async fn check_own_password(
+        &self,
+        user: &User,
+        password: SecretString,
+        from: &Stranger,
+    ) -> Result<()> {
+        let attempt = self.attempt(user.name.as_str(), from).await?;
+        let is_right = match (&user.password, &self.ldap) {
+            (Some(_), _) => {
+                let _room = self.logins.enter()?;
+                self.hashing.is(user.password.as_ref(), password).await?
+            }
+            (None, Some(ldap)) => self.is_password_in_directory(ldap, user, &password).await?,
+            (None, None) => false,
+        };
+        if !is_right {
+            self.refuse(user.name.as_str(), "second factor", "wrong password", from).await?;
+            return Err(NotIn::WrongOldPassword.into());
+        }
+        let mut tx = self.db.begin().await?;
+        store::login_attempt::take_back(&mut tx, attempt).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn user_named(&self, name: Option<&UserName>) -> Result<Option<User>> {

@@ -22,9 +22,14 @@ pub fn fresh() -> Result<SecretString> {
     Ok(URL_SAFE_NO_PAD.encode(bytes::<32>()?).into())
 }
 
+/// Letters and digits by chance, five bits each.
+pub(super) fn letters<const N: usize>() -> Result<[char; N]> {
+    Ok(bytes::<N>()?.map(|b| char::from(PLAIN[usize::from(b % 32)])))
+}
+
 /// 125 bits in five groups, for people to copy.
 pub(super) fn legible() -> Result<SecretString> {
-    let letters = bytes::<25>()?.map(|b| char::from(PLAIN[usize::from(b % 32)]));
+    let letters = letters::<25>()?;
     let groups: Vec<String> = letters.chunks(5).map(|g| g.iter().collect()).collect();
     Ok(groups.join("-").into())
 }

@@ -53,10 +53,12 @@ pub(super) async fn rekey(
 fn show_resealed(done: &Resealed) {
     let secrets = usize::try_from(done.secrets).unwrap_or(usize::MAX);
     let tokens = usize::try_from(done.executor_tokens).unwrap_or(usize::MAX);
+    let factors = usize::try_from(done.second_factors).unwrap_or(usize::MAX);
     out::note(&format!(
-        "sealed again under the current key: {} and {} of groups of executors; under it before: {}",
+        "sealed again under the current key: {}, {} of groups of executors and {} of users; under it before: {}",
         out::count(secrets, "secret"),
         out::count(tokens, "token"),
+        out::count(factors, "second factor"),
         done.current
     ));
 }
@@ -73,6 +75,7 @@ fn show_survey(keys: &KeyRing, survey: &KeySurvey) {
     let mut rows = vec![
         row("stored secrets", &survey.stored_secrets),
         row("tokens of groups of executors", &survey.executor_tokens),
+        row("second factors of users", &survey.second_factors),
     ];
     let of = |copy| survey.definitions.get(&copy).copied().unwrap_or_default();
     rows.extend(COPIES.iter().map(|(copy, called, _)| row(called, &of(*copy))));
@@ -115,6 +118,7 @@ fn document(keys: &KeyRing, done: Option<&Resealed>, survey: &KeySurvey) -> Valu
     let mut texts = serde_json::Map::new();
     texts.insert("stored_secrets".to_owned(), counts(&survey.stored_secrets));
     texts.insert("executor_tokens".to_owned(), counts(&survey.executor_tokens));
+    texts.insert("second_factors".to_owned(), counts(&survey.second_factors));
     for (copy, _, key) in COPIES {
         let of = survey.definitions.get(&copy).copied().unwrap_or_default();
         texts.insert(key.to_owned(), counts(&of));
@@ -125,6 +129,7 @@ fn document(keys: &KeyRing, done: Option<&Resealed>, survey: &KeySurvey) -> Valu
         "previous_keys": keys.previous_keys(),
         "resealed": done.map(|done| json!({
             "secrets": done.secrets, "executor_tokens": done.executor_tokens,
+            "second_factors": done.second_factors,
             "under_current_key_before": done.current, "not_opened": done.not_opened,
         })),
         "sealed_texts": texts,

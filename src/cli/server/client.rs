@@ -1,11 +1,12 @@
 //! The way to a server: its API with a token, TLS that is checked, and nothing that leads elsewhere.
 
+use crate::cli::server::change_requests::ChangeWaits;
 use crate::cli::{BadInput, out};
 use crate::domain::lang::Lang;
 use crate::outbound::{self, ClientTlsFiles, NamedFile, Way, chain, client_with, is_here};
 use anyhow::{Context as _, Result, anyhow};
 use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Method, Response, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::error::Error;
@@ -169,7 +170,10 @@ impl Server {
         path: &[&str],
         body: &Value,
     ) -> Result<Value> {
-        read(self.send(method, self.url(path, &[])?, Some(body)).await?).await
+        let response = self.send(method, self.url(path, &[])?, Some(body)).await?;
+        let waits = response.status() == StatusCode::ACCEPTED;
+        let document = read(response).await?;
+        if waits { Err(ChangeWaits(document).into()) } else { Ok(document) }
     }
 
     /// A change by POST.

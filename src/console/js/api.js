@@ -90,6 +90,12 @@ async function json(method, at, options) {
   if (got.response.status === 204) return null;
   const text = await got.response.text();
   const answer = text ? JSON.parse(text) : null;
+  if (got.response.status === 202 && answer?.change_request) {
+    // Nothing is done yet: whoever asked must not be told that it is.
+    const { change_request_id: id, summary } = answer.change_request;
+    store.tell('change-waits', answer.change_request);
+    throw new ApiError(202, 'change-waits', t('change.waits', { id, summary }), answer);
+  }
   const tag = got.response.headers.get('etag');
   if (method === 'GET' && tag) {
     kept.delete(got.url);

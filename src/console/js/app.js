@@ -121,6 +121,7 @@ function enter(session) {
   if (/^#\/(setup|login)/.test(location.hash)) history.replaceState(null, '', '#/');
   document.title = 'Procession';
   if (session.must_change_password) drawGate(host, { mustChange: true, enter });
+  else if (session.must_enrol_second_factor) drawGate(host, { mustEnrol: true, enter });
   else showShell();
 }
 

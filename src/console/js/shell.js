@@ -156,6 +156,7 @@ async function logout() {
 export function makeShell() {
   const user = store.session.user;
   const bad = h('span.count', { hidden: true, 'data-test': 'nav-failures' });
+  const waiting = h('span.count', { hidden: true, 'data-test': 'nav-waiting' });
   const links = [];
   const item = ([at, key, mark_, needs]) => {
     if (needs === 'everywhere' ? !store.mayEverywhere('admin') : needs && !store.may(needs)) return null;
@@ -170,6 +171,7 @@ export function makeShell() {
       icon(mark_),
       h('span', t(`nav.${key}`)),
       key === 'batches' && bad,
+      key === 'approvals' && waiting,
     );
     links.push(el);
     return el;
@@ -316,6 +318,19 @@ export function makeShell() {
   };
   look().catch(() => {});
   ends.push(poll(look, 60000));
+  // What waits for a decision of this reader.
+  const count = async () => {
+    const lists = await Promise.all(['/approvals', '/change-requests'].map((at) => api.get(at, { limit: 100 })));
+    const n = lists.flatMap((list) => list.items).filter((one) => one.may_decide).length;
+    waiting.hidden = !n;
+    waiting.textContent = n;
+    waiting.setAttribute('aria-label', t('nav.waiting', { n }));
+  };
+  count().catch(() => {});
+  ends.push(
+    poll(count, 60000),
+    store.on('change-decided', () => count().catch(() => {})),
+  );
 
   let first = true;
   return {

@@ -209,4 +209,22 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0023_job_approval.sql"),
         ],
     ),
+    (
+        24,
+        "change request",
+        [
+            include_str!("../../../migrations/sqlite/0024_change_request.sql"),
+            include_str!("../../../migrations/mysql/0024_change_request.sql"),
+            include_str!("../../../migrations/postgres/0024_change_request.sql"),
+        ],
+    ),
+    (
+        25,
+        "second factor",
+        [
+            include_str!("../../../migrations/sqlite/0025_second_factor.sql"),
+            include_str!("../../../migrations/mysql/0025_second_factor.sql"),
+            include_str!("../../../migrations/postgres/0025_second_factor.sql"),
+        ],
+    ),
 ];

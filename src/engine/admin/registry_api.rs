@@ -183,7 +183,7 @@ impl Desk {
             format!("executor {}", names.join(" ")).chars().take(200).collect()
         });
         let actor = names.unwrap_or_else(|| rejected_access::STRANGER.to_owned());
-        let by = Operator { actor, host: peer.to_canonical().to_string() };
+        let by = Operator::new(actor, peer.to_canonical().to_string());
         let detail = json!({ "said": refused.to_string() });
         self.refused.note(refused.word(), Knock { by, detail }).await;
     }

@@ -2,7 +2,7 @@
 
 mod slapd;
 
-use crate::api::server::{Answer, Server};
+use crate::api::server::{Answer, Browser, Server};
 use axum::http::Method;
 use procession::app::access::{DirectoryCheck, DirectoryStep, Initial, Wanted, check_directory};
 use procession::domain::access::Role;
@@ -10,6 +10,7 @@ use procession::domain::user::UserName;
 use serde_json::{Value, json};
 use slapd::Slapd;
 use std::net::TcpListener;
+use totp_rs::{Builder, Secret};
 
 const PASSWORD: &str = "canary-tuN9-glaze-orbit";
 const AUTO: &str = "auto_create = true";
@@ -279,4 +280,30 @@ async fn a_check_shows_each_step() {
     let settings = slapd.settings("").replace("uid=reader,", "uid=nobody,");
     let steps = check(&Server::with(&settings).await, "ada", None).await;
     assert_eq!(steps.last().map(|step| (step.step, step.ok)), Some(("bind", false)));
+}
+
+#[tokio::test]
+async fn a_user_of_the_directory_can_have_a_second_factor() {
+    let slapd = Slapd::start();
+    let server = Server::with(&slapd.settings(AUTO)).await;
+    let ada = Browser::of(&log_in(&server, "ada", "ada-secret").await);
+    let post = async |path: &str, body: Value| {
+        let path = format!("/session/second-factor/{path}");
+        server.sent(Method::POST, &path, &ada.headers(), &body).await
+    };
+    post("enrol", json!({"password": "other-secret"})).await.is(403);
+    let made = post("enrol", json!({"password": "ada-secret"})).await.is(200);
+    let secret = Secret::try_from_base32(made["secret"].as_str().expect("a secret"));
+    let totp = Builder::new().with_secret(secret.expect("base 32")).build().expect("TOTP");
+    let seconds = u64::try_from(server.app.clock.now().0 / 1_000).expect("after 1970");
+    let code = totp.generate(seconds).to_string();
+    let codes = post("confirm", json!({ "code": code })).await.is(200);
+    let asked = log_in(&server, "ada", "ada-secret").await.is(401);
+    assert_eq!(asked["type"], "urn:procession:problem:code-needed");
+    // Who does not know the password is told nothing of it.
+    let wrong = log_in(&server, "ada", "other-secret").await.is(401);
+    assert_eq!(wrong["type"], "urn:procession:problem:wrong-login");
+    let body = json!({"name": "ada", "password": "ada-secret", "code": codes["recovery_codes"][0]});
+    server.sent(Method::POST, "/session", &[], &body).await.is(200);
+    server.sent(Method::POST, "/session", &[], &body).await.is(401);
 }

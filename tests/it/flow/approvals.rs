@@ -42,7 +42,7 @@ jobs:
 }
 
 fn person(name: &str) -> Operator {
-    Operator { actor: name.to_owned(), host: "10.1.1.1".to_owned() }
+    Operator::new(name.to_owned(), "10.1.1.1".to_owned())
 }
 
 /// Decides about RELEASE, as the command line does.

@@ -15,7 +15,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 fn operator() -> Operator {
-    Operator { actor: "test".to_owned(), host: "here".to_owned() }
+    Operator::new("test".to_owned(), "here".to_owned())
 }
 
 fn go_on(id: BackfillId, parallel: Option<u32>) -> Resumption {

@@ -32,7 +32,7 @@ async fn batch(bench: &Bench, id: BatchId) -> Batch {
 }
 
 fn li() -> Operator {
-    Operator { actor: "li".to_owned(), host: "desk".to_owned() }
+    Operator::new("li".to_owned(), "desk".to_owned())
 }
 
 /// How many different mails of a type there are: the outbox knows those of one key apart.

@@ -68,7 +68,7 @@ fn definition(bench: &Bench, tx: TxClass, text: &str, count: usize) -> Definitio
 }
 
 async fn rerun(bench: &Bench, id: BatchId, job: &str) {
-    let by = Operator { actor: "li".to_owned(), host: "desk".to_owned() };
+    let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
     let action = Action::Rerun(Scope::These, UnknownJobs::Leave);
     let command =

@@ -68,7 +68,7 @@ async fn carried(bench: &Bench, id: BatchId, unknown: UnknownJobs) -> BatchStatu
 }
 
 async fn rerun(bench: &Bench, id: BatchId, job: &str, unknown: UnknownJobs) {
-    let by = Operator { actor: "li".to_owned(), host: "desk".to_owned() };
+    let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
     let action = Action::Rerun(Scope::These, unknown);
     let command =

@@ -19,7 +19,7 @@ use procession::store::audit::Operator;
 use procession::store::batch::Going;
 
 fn li() -> Operator {
-    Operator { actor: "li".to_owned(), host: "desk".to_owned() }
+    Operator::new("li".to_owned(), "desk".to_owned())
 }
 
 fn codes(words: &[&str]) -> Vec<JobCode> {

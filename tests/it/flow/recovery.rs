@@ -92,7 +92,7 @@ async fn heir(bench: &Bench, id: BatchId) -> QueueDispatcher {
 }
 
 async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) -> String {
-    let by = Operator { actor: "li".to_owned(), host: "desk".to_owned() };
+    let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
     let command = Command { batch, action, jobs: &jobs, latest: None, by: &by, reason: "wrong" };
     let now = bench.clock.now();

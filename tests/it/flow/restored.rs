@@ -76,7 +76,7 @@ async fn restore(bench: &Bench, tables: &[TableColumns]) {
 }
 
 fn operator() -> Operator {
-    Operator { actor: "dba".to_owned(), host: "desk".to_owned() }
+    Operator::new("dba".to_owned(), "desk".to_owned())
 }
 
 fn deed(by: &Operator, now: Millis) -> Deed<'_> {

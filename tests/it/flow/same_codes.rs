@@ -44,7 +44,7 @@ async fn effects(bench: &Bench) -> Vec<String> {
 }
 
 fn by() -> Operator {
-    Operator { actor: "li".to_owned(), host: "desk".to_owned() }
+    Operator::new("li".to_owned(), "desk".to_owned())
 }
 
 async fn act(bench: &Bench, id: BatchId, action: Action, job: &str) {

@@ -37,7 +37,7 @@ fn hours(n: i64) -> Millis {
 }
 
 fn operator() -> Operator {
-    Operator { actor: "zhao".to_owned(), host: "h".to_owned() }
+    Operator::new("zhao".to_owned(), "h".to_owned())
 }
 
 async fn add(bench: &Bench, def: &TriggerDef, now: Millis) -> anyhow::Result<Stands> {

@@ -614,7 +614,7 @@ async fn what_was_decided_ahead_heeds_people(bench: Bench) {
     }
     beat(&mut here).await;
     assert_eq!(fates(&bench, ids[0]).await, "PENDING PENDING");
-    let by = Operator { actor: "ann".to_owned(), host: "desk".to_owned() };
+    let by = Operator::new("ann".to_owned(), "desk".to_owned());
     let deed = Deed { by: &by, reason: Some("year end"), now: bench.clock.now() };
     schedule_actions::pause(&bench.db, &codes[0].code, deed).await.expect("pause");
     let moved = |def: TriggerDef| {

@@ -69,7 +69,7 @@ async fn with_commits<T>(
 
 async fn remove(bench: &Bench, pause_ms: i64, batches: u64) -> (u64, u64, Duration) {
     let options = Options { pause_ms, ..options() };
-    let by = Operator { actor: "figures".to_owned(), host: "here".to_owned() };
+    let by = Operator::new("figures".to_owned(), "here".to_owned());
     let wish = Wish { by, reason: None, limit: Some(batches) };
     let with = (bench.db.clone(), bench.clock.clone());
     let mut sweeper = Sweeper::new(with, NodeId("figures".to_owned()), options, wish);

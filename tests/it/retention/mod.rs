@@ -474,7 +474,7 @@ async fn a_limit_is_kept(bench: Bench) {
         put(&bench, Old { jobs: 1, lines: 0, ..old(&format!("{at:02}"), 300 - at) }).await;
     }
     let with = (bench.db.clone(), bench.clock.clone());
-    let by = store::audit::Operator { actor: "a".to_owned(), host: "h".to_owned() };
+    let by = store::audit::Operator::new("a".to_owned(), "h".to_owned());
     let wish = procession::engine::retention::Wish { by, reason: None, limit: Some(70) };
     let me = procession::domain::id::NodeId("one".to_owned());
     let mut limited = procession::engine::retention::Sweeper::new(with, me, options(), wish);

@@ -158,7 +158,7 @@ pub(super) fn options() -> Options {
 }
 
 pub(super) fn sweeper(bench: &Bench, name: &str, options: &Options) -> Sweeper {
-    let by = Operator { actor: "tester".to_owned(), host: "here".to_owned() };
+    let by = Operator::new("tester".to_owned(), "here".to_owned());
     let wish = Wish { by, reason: Some("old".to_owned()), limit: None };
     let with = (bench.db.clone(), bench.clock.clone());
     Sweeper::new(with, NodeId(name.to_owned()), options.clone(), wish)

@@ -112,7 +112,7 @@ pub(super) async fn a_row_that_never_started_keeps_its_time(place: Place) {
 
 pub(super) async fn acts_are_on_record_and_found(place: Place) {
     let (id, _) = opened(&place, &["A", "B"]).await;
-    let li = Operator { actor: "li".to_owned(), host: "主机".to_owned() };
+    let li = Operator::new("li".to_owned(), "主机".to_owned());
     let entry = |job: &str, action: &str| Entry {
         action: action.to_owned(),
         group: None,

@@ -13,7 +13,7 @@ use serde_json::json;
 const AFTER_ACTS: i64 = 7_200_000;
 
 async fn act(db: &Db, at: Millis) {
-    let by = Operator { actor: "安娜".to_owned(), host: "10.0.0.7".to_owned() };
+    let by = Operator::new("安娜".to_owned(), "10.0.0.7".to_owned());
     let mut tx = db.begin().await.expect("begin");
     record_one(&mut tx, &by, "user add", json!({"user": "bob", "n": 1}), at).await.expect("act");
     tx.commit().await.expect("commit");

@@ -21,8 +21,7 @@ fn app(place: &Place) -> App {
 
 fn by(author: &str, remark: Option<&str>) -> Authorship {
     Authorship {
-        author: author.to_owned(),
-        host: "here".to_owned(),
+        by: procession::store::audit::Operator::new(author, "here"),
         remark: remark.map(str::to_owned),
     }
 }

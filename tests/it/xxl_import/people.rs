@@ -85,7 +85,9 @@ async fn logins(db: &str) {
     let app = open(db).await;
     let porter = app.porter();
     let from = Stranger { address: "10.1.2.3".to_owned(), agent: None };
-    let log_in = async |name: &str, word: &str| porter.log_in(name, word.into(), &from).await;
+    let log_in = async |name: &str, word: &str| {
+        porter.log_in(name, secrecy::SecretString::from(word).into(), &from).await
+    };
     let stored = async |name: &str| {
         let (user, grants) =
             porter.user(&UserName::parse(name).expect("name")).await.expect("there");

@@ -47,6 +47,14 @@ impl Permission {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.as_str() == word)
     }
+
+    /// Whether it is to change what a group is, or what is said of its jobs; not to look and not to run.
+    pub fn changes(self) -> bool {
+        match self {
+            Self::Force | Self::Edit | Self::Script | Self::Admin => true,
+            Self::View | Self::Run => false,
+        }
+    }
 }
 
 impl fmt::Display for Permission {

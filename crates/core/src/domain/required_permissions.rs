@@ -10,10 +10,11 @@ use crate::domain::params::names_a_secret;
 use crate::domain::secret::name_a_secret;
 use crate::domain::sql_text::SqlText;
 use crate::domain::trigger::TriggerDef;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Permissions that a change takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demands {
     /// In these groups.
     pub groups: BTreeMap<GroupCode, BTreeSet<Permission>>,

@@ -2,6 +2,7 @@
 
 import { api } from '../api.js';
 import { decideButtons } from '../approve.js';
+import { changeRequests } from '../change_requests.js';
 import { t } from '../i18n.js';
 import { to } from '../router.js';
 import { badge, failed, field, h, loading, pageHead, pages, poll, put, segmented, select, table, time } from '../ui.js';
@@ -25,10 +26,12 @@ export async function mount(el, ctx) {
   const wanted = { group: ctx.query.get('group') ?? '', all: ctx.query.get('all') === 'true' ? 'true' : '' };
   const groups = await api.all('/groups').catch(() => []);
   const host = h('div');
+  const requests = changeRequests({ wanted });
   const change = (changes) => {
     Object.assign(wanted, changes);
     ctx.setQuery(wanted);
     read();
+    requests.read();
   };
   const decision = (row) =>
     row.status === 'WAITING'
@@ -125,9 +128,15 @@ export async function mount(el, ctx) {
         }),
       }),
     ),
+    h('h2', t('change.title')),
+    h('p.muted', t('change.lead')),
+    requests.el,
+    h('h2', t('approval.jobs')),
     host,
   );
-  await read();
-  const busy = () => el.querySelector('[data-test^="approval-"]:focus') || document.querySelector('dialog[open]');
-  return poll(() => (busy() ? null : read()), 10000);
+  await Promise.all([read(), requests.read()]);
+  const busy = () =>
+    el.querySelector('[data-test^="approval-"]:focus, [data-test^="change-"]:focus') ||
+    document.querySelector('dialog[open]');
+  return poll(() => (busy() ? null : Promise.all([read(), requests.read()])), 10000);
 }

@@ -2,16 +2,23 @@
 
 import { api, say } from '../api.js';
 import { t } from '../i18n.js';
+import { enrolSteps } from '../second_factor.js';
 import { languageMenu, mark, themeMenu } from '../shell.js';
 import { store } from '../store.js';
 import { button, field, h, icon, input, linkButton, put } from '../ui.js';
 
 /** Draws what stands before the console. `enter(session)` goes in. */
-export function drawGate(host, { why, mustChange, enter }) {
+export function drawGate(host, { why, mustChange, mustEnrol, enter }) {
   const options = store.options ?? {};
   // What the other provider sent back: #/login?oidc=refused
   const oidc = /^#\/login\?.*oidc=(\w+)/.exec(location.hash)?.[1];
-  const body = mustChange ? change(enter) : options.setup_needed ? setUp(enter) : logIn(enter, options);
+  const body = mustChange
+    ? change(enter)
+    : mustEnrol
+      ? enrol(enter)
+      : options.setup_needed
+        ? setUp(enter)
+        : logIn(enter, options);
   document.title = `${body.title} – Procession`;
   put(
     host,
@@ -98,6 +105,13 @@ function logIn(enter, options) {
       required: true,
     }),
   });
+  // Asked for once the password is known to be right.
+  const code = field({
+    label: t('factor.code'),
+    hint: t('factor.code_or_recovery'),
+    input: input({ name: 'code', autocomplete: 'one-time-code', test: 'login-code', mono: true }),
+  });
+  code.hidden = true;
   const oidc = options.oidc && [
     h('div.or', t('login.or')),
     linkButton(t('login.oidc', { name: options.oidc.name ?? 'SSO' }), '/api/v1/oidc/start', {
@@ -110,20 +124,30 @@ function logIn(enter, options) {
     test: 'login',
     form: form(
       'login',
-      [name, password],
+      [name, password, code],
       t('login.in'),
       async () => {
-        const session = await api.post(
-          '/session',
-          { name: name.input.value.trim(), password: password.input.value },
-          { public: true },
-        );
-        enter(session);
+        const sent = { name: name.input.value.trim(), password: password.input.value };
+        if (!code.hidden && code.input.value.trim()) sent.code = code.input.value.trim();
+        try {
+          enter(await api.post('/session', sent, { public: true }));
+        } catch (error) {
+          if (!['code-needed', 'wrong-code'].includes(error.kind)) throw error;
+          code.hidden = false;
+          code.input.value = '';
+          throw told(code.input, t(error.kind === 'code-needed' ? 'factor.needed' : 'factor.wrong'));
+        }
       },
       'login-go',
       oidc,
     ),
   };
+}
+
+function enrol(enter) {
+  const host = h('div.stack', { 'data-test': 'must-enrol' });
+  enrolSteps(host, async () => enter(await api.get('/session')));
+  return { title: t('factor.must'), lead: t('factor.must_lead'), test: 'must-enrol', form: host };
 }
 
 function twice(first, second) {

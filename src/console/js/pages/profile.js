@@ -3,6 +3,7 @@
 import { api } from '../api.js';
 import { LANGUAGES, lang, t } from '../i18n.js';
 import { grantWords } from '../grants.js';
+import { secondFactorCard } from '../second_factor.js';
 import { store } from '../store.js';
 import {
   ago,
@@ -213,6 +214,7 @@ export async function mount(el, ctx) {
         ),
         card(t('user.grants'), grantWords(grants)),
         user.has_password !== false && card(t('password.title'), passwordForm()),
+        store.session.may_have_second_factor && card(t('factor.title'), secondFactorCard()),
       ),
     ),
   );

@@ -136,6 +136,7 @@ export async function mount(el, ctx) {
                   {
                     label: t('sch.do_remove'),
                     icon: 'close',
+                    test: 'schedule-remove',
                     kind: 'danger',
                     disabled: edits,
                     run: async () => {

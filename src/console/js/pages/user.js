@@ -95,6 +95,31 @@ export async function mount(el, ctx) {
             });
           },
         }),
+        (account.has_password || account.oidc_issuer === 'ldap') &&
+          button(t('factor.reset'), {
+            icon: 'key',
+            disabled: no,
+            test: 'user-factor-reset',
+            onclick: () => {
+              dialog({
+                title: t('factor.reset'),
+                lead: t('factor.reset_lead', { name }),
+                size: 's',
+                actions: [
+                  { label: t('common.cancel'), run: (close) => close() },
+                  {
+                    label: t('factor.reset'),
+                    kind: 'danger',
+                    run: async (close) => {
+                      await api.post(`${at}/second-factor-reset`, {});
+                      close();
+                      toast(t('common.done'), 'good');
+                    },
+                  },
+                ],
+              });
+            },
+          }),
         button(t('user.end_sessions'), {
           icon: 'logout',
           disabled: no,

@@ -4,7 +4,7 @@ import { say } from '../api.js';
 import { t } from '../i18n.js';
 import { h, put, uid } from './dom.js';
 import { icon } from './icons.js';
-import { button, field, input, keepToasts } from './parts.js';
+import { button, field, input, keepToasts, toast } from './parts.js';
 
 /** What cannot be done yet in a dialog is really shut: the dialog itself says what is missing. */
 function shut(action, el) {
@@ -51,7 +51,11 @@ export function dialog({ title, body, actions = [], size = 'm', test, lead, side
                   try {
                     await a.run?.(close, event.currentTarget);
                   } catch (error) {
-                    fail(error);
+                    if (error?.status === 202) {
+                      // It waits for a second person, and this dialog has nothing more to do.
+                      close(null);
+                      toast(say(error));
+                    } else fail(error);
                   }
                 },
           }),

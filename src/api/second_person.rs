@@ -1,0 +1,153 @@
+//! Changes that a second person has to approve. A handler works out what it would do and asks here before it writes:
+//! the change passes, or it is filed as a change request and the answer is 202.
+
+use crate::api::authorize;
+use crate::api::caller::{Ask, Proof};
+use crate::api::problem::Problem;
+use crate::domain::access::Permission;
+use crate::domain::four_eyes::{GuardedAction, SecondPersonRule};
+use crate::domain::id::GroupCode;
+use crate::domain::required_permissions::Demands;
+use crate::domain::text::clip;
+use crate::domain::user::UserId;
+use crate::engine::change_requests::{TooManyWaiting, file};
+use crate::store::change_request::NewChangeRequest;
+use crate::view::change_request::ChangeRequestView;
+use axum::http::{Method, StatusCode, Uri};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Longest path and query of a request that can wait; the column holds as many characters.
+const PATH_MAX: usize = 1_000;
+/// Longest summary, in characters.
+const SUMMARY_MAX: usize = 500;
+
+/// What a handler is about to do.
+#[derive(Debug)]
+pub(super) struct GuardedChange {
+    /// What kind of change it is.
+    pub(super) action: GuardedAction,
+    /// The permissions that it takes.
+    pub(super) demands: Demands,
+    /// The change in one line.
+    pub(super) summary: String,
+    /// Why, in words of its author.
+    pub(super) reason: String,
+    /// What it changes, for the approver.
+    pub(super) effect: Value,
+    /// A digest of what is there and of what it would become: see `fingerprint_of`.
+    pub(super) fingerprint: String,
+}
+
+/// A change that is not done because it needs a second person.
+#[derive(Debug)]
+pub(super) struct HeldChange {
+    change: GuardedChange,
+    rule: SecondPersonRule,
+}
+
+/// What is answered in place of a change that waits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct WaitingChange {
+    /// The request; `GET /change-requests/{id}` shows what becomes of it.
+    change_request: ChangeRequestView,
+}
+
+/// A digest of texts that say all that is there and all that it would become.
+pub(super) fn fingerprint_of(parts: &[&str]) -> String {
+    let mut all = ring::digest::Context::new(&ring::digest::SHA256);
+    for part in parts {
+        all.update(&part.len().to_be_bytes());
+        all.update(part.as_bytes());
+    }
+    all.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The demand of one permission in these groups.
+pub(super) fn demands_in<'a>(
+    permission: Permission,
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+) -> Demands {
+    let one = |group: &GroupCode| (group.clone(), [permission].into());
+    Demands { groups: groups.into_iter().map(one).collect(), ..Demands::default() }
+}
+
+impl Ask {
+    /// Whether changes have to be worked out before they are written: some need a second person, or this one has
+    /// been approved.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.house.four_eyes.is_on() || self.approved.is_some()
+    }
+
+    /// Passes when a change may be made now: it needs no second person, or one has approved exactly this. Called by
+    /// handlers at the end of what they check, and before anything is written.
+    pub(super) fn pass_four_eyes(&self, change: GuardedChange) -> Result<(), Problem> {
+        if let Some(approved) = &self.approved {
+            return match approved.fingerprint == change.fingerprint {
+                true => Ok(()),
+                false => Err(changed_since()),
+            };
+        }
+        match self.house.four_eyes.of_change(change.action, &change.demands) {
+            None => Ok(()),
+            Some(rule) => Err(Problem::held(HeldChange { change, rule })),
+        }
+    }
+}
+
+/// 409: what would be done is not what was approved.
+pub(super) fn changed_since() -> Problem {
+    let said = "what this change is made to, or what it would do, is not what it was when it was asked for; nothing \
+                was changed. Look at it again, and ask for the change again";
+    Problem::conflict("changed-since-approval", said)
+}
+
+/// Files a change that is held; gives the answer.
+pub(super) async fn file_change(
+    ask: &Ask,
+    (method, uri): (&Method, &Uri),
+    body: &[u8],
+    held: HeldChange,
+) -> Result<(StatusCode, Vec<u8>), Problem> {
+    let HeldChange { change, rule } = held;
+    let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
+    if path.chars().count() > PATH_MAX {
+        let said =
+            format!("the path is longer than {PATH_MAX} characters, and this change has to wait");
+        return Err(Problem::refused(said));
+    }
+    let body: Value = match body {
+        [] => Value::Object(serde_json::Map::new()),
+        body => serde_json::from_slice(body).map_err(anyhow::Error::from)?,
+    };
+    let caller = ask.caller()?;
+    let now = authorize::now(ask).await?;
+    let operator = ask.operator()?;
+    let new = NewChangeRequest {
+        author: (UserId(caller.user_id), &operator),
+        token: match caller.proof {
+            Proof::Token(id) => Some(id),
+            Proof::Session(_) | Proof::Approved => None,
+        },
+        action: change.action,
+        demands: &change.demands,
+        method: method.as_str(),
+        path,
+        body: &body,
+        summary: &clip(&change.summary, SUMMARY_MAX),
+        effect: &change.effect,
+        fingerprint: &change.fingerprint,
+        reason: &change.reason,
+        expires: now.plus(rule.expire_ms),
+    };
+    let made = file(&ask.house.app.db, &new, &rule, now).await.map_err(|error| match error
+        .downcast_ref::<TooManyWaiting>(
+    ) {
+        Some(refused) => Problem::conflict("too-many-waiting", refused.to_string()),
+        None => error.into(),
+    })?;
+    let change_request = ChangeRequestView::of(&made, ask.change_reader(now)?);
+    let answer = serde_json::to_vec(&WaitingChange { change_request });
+    Ok((StatusCode::ACCEPTED, answer.map_err(anyhow::Error::from)?))
+}

@@ -1,0 +1,64 @@
+//! Changes on the database itself that would need a second person over the API: done, put on record, and told.
+
+use crate::app::{App, whoami};
+use crate::cli::{batch, out};
+use crate::domain::access::Permission;
+use crate::domain::four_eyes::GuardedAction;
+use crate::domain::id::GroupCode;
+use crate::domain::job::Definition;
+use crate::domain::lang::Lang;
+use crate::domain::required_permissions::Demands;
+use crate::domain::trigger::TriggerDef;
+use crate::engine::change_requests::{BypassedChange, record_bypass};
+use crate::engine::operator_actions::operator_here;
+use anyhow::Result;
+
+/// A change by the right `force` in these groups.
+pub(super) fn forced<'a>(
+    groups: impl IntoIterator<Item = &'a GroupCode>,
+) -> (GuardedAction, Demands) {
+    let one = |group: &GroupCode| (group.clone(), [Permission::Force].into());
+    let groups = groups.into_iter().map(one).collect();
+    (GuardedAction::Force, Demands { groups, ..Demands::default() })
+}
+
+/// A definition that is stored.
+pub(super) fn applied(defs: &Definition) -> (GuardedAction, Demands) {
+    let one = |group: &GroupCode| (group.clone(), [Permission::Edit].into());
+    let groups = defs.groups.iter().map(|group| one(&group.code)).collect();
+    (GuardedAction::Apply, Demands { groups, ..Demands::default() })
+}
+
+/// A schedule that is made, changed or removed.
+pub(super) fn scheduled(def: &TriggerDef, defs: &Definition) -> (GuardedAction, Demands) {
+    (GuardedAction::Edit, Demands::of_schedule(def, defs))
+}
+
+/// A calendar, which belongs to no group.
+pub(super) fn calendar() -> (GuardedAction, Demands) {
+    let everywhere = [Permission::Edit].into();
+    (GuardedAction::Edit, Demands { everywhere, ..Demands::default() })
+}
+
+/// Called before a change is written.
+pub(super) async fn record(
+    app: &App,
+    (action, demands): (GuardedAction, Demands),
+    (summary, reason): (&str, Option<&str>),
+    lang: Lang,
+) -> Result<()> {
+    let rules = app.config.four_eyes()?;
+    if !rules.is_on() {
+        return Ok(());
+    }
+    let reason = reason.unwrap_or_default();
+    let change = BypassedChange { action, demands: &demands, summary, reason };
+    let now = batch::server_now(app).await?;
+    if record_bypass(&app.db, &rules, &change, &operator_here(&whoami()), now).await? {
+        out::note(lang.pick(
+            "note: over the API this change needs a second person; it is on record, and the recipients are told",
+            "注意:通过 API 执行该变更需要第二人审批;已记入审计日志并通知相关人员",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `change-request` through a server, and what is printed when a change waits for a second person.
+
+use crate::cli::change_request::{print_list, verdict_line};
+use crate::cli::server::{Desk, USUAL};
+use crate::cli::{Ended, out};
+use crate::domain::lang::Lang;
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// A change that was not made: it waits for a second person.
+#[derive(Debug)]
+pub(super) struct ChangeWaits(pub(super) Value);
+
+impl std::fmt::Display for ChangeWaits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let request = &self.0["change_request"];
+        write!(f, "change {} waits for a second person", request["change_request_id"])
+    }
+}
+
+impl std::error::Error for ChangeWaits {}
+
+impl ChangeWaits {
+    /// Says that nothing is done yet, and what to do.
+    pub(super) fn print(&self, lang: Lang, is_json: bool) -> Result<Ended> {
+        if is_json {
+            out::json(&self.0)?;
+            return Ok(Ended::Waits);
+        }
+        let request = &self.0["change_request"];
+        let id = &request["change_request_id"];
+        let until = request["expires_at"].as_str().unwrap_or_default();
+        let summary = request["summary"].as_str().unwrap_or_default();
+        out::line(&match lang {
+            Lang::En => format!(
+                "nothing is done yet: change {id} ({summary}) waits until {until} for a second person; \
+                 procession change-request show {id}"
+            ),
+            Lang::Zh => format!(
+                "尚未执行:变更 {id}({summary})等待第二人审批,截止 {until};\
+                 procession change-request show {id}"
+            ),
+        });
+        Ok(Ended::Waits)
+    }
+}
+
+impl Desk<'_> {
+    /// `change-request list | show | approve | reject | break-glass`.
+    pub(super) async fn change_request(&self, verb: &str) -> Result<Ended> {
+        if verb == "list" {
+            let most = self.said.number("limit").unwrap_or(USUAL);
+            let query: &[(&str, String)] =
+                if self.said.is("all") { &[("all", "true".to_owned())] } else { &[] };
+            let items = self.server.list(&["change-requests"], query, most).await?;
+            match self.global.json {
+                true => out::json(&json!(items))?,
+                false => print_list(&items, self.lang()),
+            }
+            return Ok(Ended::Well);
+        }
+        let id = self.said.must("id");
+        if verb == "show" {
+            return self.show(&self.server.get(&["change-requests", &id], &[]).await?, &[]);
+        }
+        let body = json!({"comment": self.said.one("comment")});
+        let after = self.server.post(&["change-requests", &id, verb], &body).await?;
+        match self.global.json {
+            true => out::json(&after)?,
+            false => out::line(&verdict_line(&after, self.lang())),
+        }
+        match after["status"].as_str() {
+            Some("FAILED") => Ok(Ended::BatchFailed),
+            _ => Ok(Ended::Well),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! `change_request`: changes that wait for the approval of a second person. A status changes only by
+//! compare-and-set; that a change is carried out is written in the transaction of the change itself.
+
+use crate::db::{Row, Value};
+use crate::domain::four_eyes::{ChangeRequestId, ChangeRequestStatus, GuardedAction};
+use crate::domain::required_permissions::Demands;
+use crate::domain::time::Millis;
+use crate::domain::user::UserId;
+use crate::store::audit::Operator;
+use crate::store::{Tx, packed};
+use anyhow::{Context as _, Result};
+use serde_json::{Value as Json, json};
+
+/// Columns of a request without what may be long.
+const HEAD: &str = "change_request_id, status, user_id, author, author_host, token_id, action, demands_json, \
+     method, path, summary, fingerprint, reason, create_time, expire_time, decided_by, decided_from, \
+     decision_comment, decide_time, is_alone, carried_out_time, answer_status, answer";
+
+/// Milliseconds after which a request that a process began to carry out is taken from it: it died, or it hangs. What it
+/// still writes then is undone, because its claim is gone.
+const CLAIM_MS: i64 = 120_000;
+
+/// Requests that are carried out at a time.
+const A_FEW: u32 = 20;
+
+/// A change that a second person has approved, on its way: whoever writes it down in the audit log marks the request
+/// carried out in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedChange {
+    /// The request.
+    pub id: ChangeRequestId,
+    /// The claim of the process that carries it out.
+    pub claim: String,
+    /// Who approved it.
+    pub approved_by: String,
+    /// Whether an administrator carries it out without a second person.
+    pub is_alone: bool,
+}
+
+/// Another process carries this request out, or has done so.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "change request {0} is carried out by another process, or has ended; nothing was changed here"
+)]
+pub struct ChangeTaken(ChangeRequestId);
+
+/// A change that is about to wait.
+#[derive(Clone, Debug)]
+pub struct NewChangeRequest<'a> {
+    /// Who asks.
+    pub author: (UserId, &'a Operator),
+    /// The token that it was asked with; none is a session.
+    pub token: Option<i64>,
+    /// What kind of change it is.
+    pub action: GuardedAction,
+    /// The permissions that it takes.
+    pub demands: &'a Demands,
+    /// The method of the request.
+    pub method: &'a str,
+    /// Its path and query.
+    pub path: &'a str,
+    /// Its body.
+    pub body: &'a Json,
+    /// The change in one line.
+    pub summary: &'a str,
+    /// What it would change.
+    pub effect: &'a Json,
+    /// A digest of what is there and of what it would become.
+    pub fingerprint: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// When it is too late to approve it.
+    pub expires: Millis,
+}
+
+/// A change request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeRequest {
+    /// Key.
+    pub id: ChangeRequestId,
+    /// How far it is.
+    pub status: ChangeRequestStatus,
+    /// Who asked.
+    pub user: UserId,
+    /// The name of that account, and the address it came from.
+    pub author: Operator,
+    /// The token that it was asked with.
+    pub token: Option<i64>,
+    /// What kind of change it is.
+    pub action: GuardedAction,
+    /// The permissions that it takes.
+    pub demands: Demands,
+    /// The method of the request.
+    pub method: String,
+    /// Its path and query.
+    pub path: String,
+    /// The change in one line.
+    pub summary: String,
+    /// A digest of what is there and of what it would become.
+    pub fingerprint: String,
+    /// Why.
+    pub reason: String,
+    /// When it was asked for.
+    pub created: Millis,
+    /// When it is too late to approve it.
+    pub expires: Millis,
+    /// Who decided, and from where.
+    pub decided_by: Option<Operator>,
+    /// What was said with the decision.
+    pub comment: Option<String>,
+    /// When it was decided, withdrawn or expired.
+    pub decided: Option<Millis>,
+    /// Whether an administrator carried it out without a second person.
+    pub is_alone: bool,
+    /// When it was carried out.
+    pub carried_out: Option<Millis>,
+    /// How carrying it out was answered: HTTP status and document.
+    pub answer: Option<(u16, Json)>,
+}
+
+/// What of a request may be long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeContent {
+    /// Its body.
+    pub body: Json,
+    /// What it would change, as it was when it was asked for.
+    pub effect: Json,
+}
+
+/// Writes a request that waits.
+pub async fn insert(
+    tx: &mut Tx,
+    new: &NewChangeRequest<'_>,
+    now: Millis,
+) -> Result<ChangeRequestId> {
+    let (user, by) = new.author;
+    let (body, effect) = (packed::pack(new.body)?, packed::pack(new.effect)?);
+    for text in [&body, &effect] {
+        packed::fits(tx, "this change", text).await?;
+    }
+    let sql = "INSERT INTO change_request (status, user_id, author, author_host, token_id, action, \
+               demands_json, method, path, body, summary, effect_json, fingerprint, reason, create_time, \
+               expire_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let values = [
+        ChangeRequestStatus::Waiting.as_str().into(),
+        user.0.into(),
+        by.actor.as_str().into(),
+        by.host.as_str().into(),
+        new.token.into(),
+        new.action.as_str().into(),
+        serde_json::to_string(new.demands)?.into(),
+        new.method.into(),
+        new.path.into(),
+        body.into(),
+        new.summary.into(),
+        effect.into(),
+        new.fingerprint.into(),
+        new.reason.into(),
+        now.to_utc().into(),
+        new.expires.to_utc().into(),
+    ];
+    let id =
+        tx.insert_id(sql, "change_request_id", &values).await.context("write change_request")?;
+    Ok(ChangeRequestId(id))
+}
+
+/// A request.
+pub async fn find(tx: &mut Tx, id: ChangeRequestId) -> Result<Option<ChangeRequest>> {
+    let sql = format!("SELECT {HEAD} FROM change_request WHERE change_request_id = ?");
+    Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+}
+
+/// The long parts of a request.
+pub async fn content(tx: &mut Tx, id: ChangeRequestId) -> Result<ChangeContent> {
+    let sql = "SELECT body, effect_json FROM change_request WHERE change_request_id = ?";
+    let row = tx.fetch_optional(sql, &[id.0.into()]).await.context("read change_request")?;
+    let row = row.with_context(|| format!("change request {id} is gone"))?;
+    let body = packed::unpack(&row.text("body")?)?;
+    Ok(ChangeContent { body, effect: packed::unpack(&row.text("effect_json")?)? })
+}
+
+/// Which requests are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeFilter {
+    /// Those that wait.
+    Waiting,
+    /// All.
+    All,
+}
+
+/// Requests, newest first, below `before`.
+pub async fn page(
+    tx: &mut Tx,
+    filter: ChangeFilter,
+    before: Option<ChangeRequestId>,
+    limit: u32,
+) -> Result<Vec<ChangeRequest>> {
+    let (mut wheres, mut values): (String, Vec<Value>) = ("1 = 1".to_owned(), Vec::new());
+    if filter == ChangeFilter::Waiting {
+        wheres.push_str(" AND status = 'WAITING'");
+    }
+    if let Some(before) = before {
+        wheres.push_str(" AND change_request_id < ?");
+        values.push(before.0.into());
+    }
+    values.push(limit.into());
+    let sql = format!(
+        "SELECT {HEAD} FROM change_request WHERE {wheres} ORDER BY change_request_id DESC LIMIT ?"
+    );
+    read(tx, &sql, &values).await
+}
+
+/// How many requests of a user wait.
+pub async fn count_waiting(tx: &mut Tx, user: UserId) -> Result<usize> {
+    let sql =
+        "SELECT COUNT(*) AS waiting FROM change_request WHERE status = 'WAITING' AND user_id = ?";
+    let row = tx.fetch_optional(sql, &[user.0.into()]).await.context("count change requests")?;
+    let waiting = row.map(|row| row.int("waiting")).transpose()?.unwrap_or_default();
+    Ok(usize::try_from(waiting)?)
+}
+
+/// A decision to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeDecision<'a> {
+    /// What the request becomes.
+    pub status: ChangeRequestStatus,
+    /// Who decided.
+    pub by: &'a Operator,
+    /// What was said.
+    pub comment: Option<&'a str>,
+    /// Whether an administrator carries it out without a second person.
+    pub is_alone: bool,
+}
+
+/// Writes a decision; `false` when the request does not wait any more or its time is over.
+pub async fn decide(
+    tx: &mut Tx,
+    id: ChangeRequestId,
+    decision: &ChangeDecision<'_>,
+    now: Millis,
+) -> Result<bool> {
+    let sql = "UPDATE change_request SET status = ?, decided_by = ?, decided_from = ?, \
+               decision_comment = ?, decide_time = ?, is_alone = ? \
+               WHERE change_request_id = ? AND status = 'WAITING' AND expire_time > ?";
+    let values = [
+        decision.status.as_str().into(),
+        decision.by.actor.as_str().into(),
+        decision.by.host.as_str().into(),
+        decision.comment.into(),
+        now.to_utc().into(),
+        decision.is_alone.into(),
+        id.0.into(),
+        now.to_utc().into(),
+    ];
+    Ok(tx.execute(sql, &values).await.context("write a decision about a change")? == 1)
+}
+
+/// The requests that wait and whose time is over.
+pub async fn overdue(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequest>> {
+    let sql = format!(
+        "SELECT {HEAD} FROM change_request WHERE status = 'WAITING' AND expire_time <= ? \
+         ORDER BY change_request_id LIMIT {A_FEW}"
+    );
+    read(tx, &sql, &[now.to_utc().into()]).await
+}
+
+/// Ends a request that nobody decided in time; `false` when it does not wait any more.
+pub async fn expire(tx: &mut Tx, id: ChangeRequestId, now: Millis) -> Result<bool> {
+    let sql = "UPDATE change_request SET status = 'EXPIRED', decide_time = ? \
+               WHERE change_request_id = ? AND status = 'WAITING' AND expire_time <= ?";
+    let values = [now.to_utc().into(), id.0.into(), now.to_utc().into()];
+    Ok(tx.execute(sql, &values).await.context("let a change request expire")? == 1)
+}
+
+/// Approved requests that no living process carries out.
+pub async fn unclaimed(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequestId>> {
+    let sql = format!(
+        "SELECT change_request_id FROM change_request WHERE status = 'APPROVED' \
+         AND (claim IS NULL OR claim_time < ?) ORDER BY change_request_id LIMIT {A_FEW}"
+    );
+    let rows = tx.fetch_all(&sql, &[now.plus(-CLAIM_MS).to_utc().into()]).await;
+    let rows = rows.context("look for approved changes")?;
+    rows.iter().map(|row| Ok(ChangeRequestId(row.int("change_request_id")?))).collect()
+}
+
+/// Takes an approved request to carry it out; `false` when another process has it or it has ended.
+pub async fn claim(tx: &mut Tx, id: ChangeRequestId, claim: &str, now: Millis) -> Result<bool> {
+    let sql = "UPDATE change_request SET claim = ?, claim_time = ? WHERE change_request_id = ? \
+               AND status = 'APPROVED' AND (claim IS NULL OR claim_time < ?)";
+    let over = now.plus(-CLAIM_MS).to_utc();
+    let values = [claim.into(), now.to_utc().into(), id.0.into(), over.into()];
+    Ok(tx.execute(sql, &values).await.context("take a change request")? == 1)
+}
+
+/// Gives a request back that could not be carried out at the moment.
+pub async fn release(tx: &mut Tx, id: ChangeRequestId, claim: &str) -> Result<()> {
+    let sql = "UPDATE change_request SET claim = NULL, claim_time = NULL \
+               WHERE change_request_id = ? AND status = 'APPROVED' AND claim = ?";
+    let done = tx.execute(sql, &[id.0.into(), claim.into()]).await;
+    done.map(drop).context("give a change request back")
+}
+
+/// Marks a request carried out, in the transaction of its change. Several acts of one change mark it once.
+pub async fn mark_carried_out(tx: &mut Tx, change: &ApprovedChange, now: Millis) -> Result<()> {
+    let sql = "UPDATE change_request SET status = 'DONE', carried_out_time = ? \
+               WHERE change_request_id = ? AND status = 'APPROVED' AND claim = ?";
+    let values = [now.to_utc().into(), change.id.0.into(), change.claim.as_str().into()];
+    if tx.execute(sql, &values).await.context("mark a change carried out")? == 1 {
+        return Ok(());
+    }
+    let sql = "SELECT change_request_id FROM change_request \
+               WHERE change_request_id = ? AND status = 'DONE' AND claim = ?";
+    let values = [change.id.0.into(), change.claim.as_str().into()];
+    match tx.fetch_optional(sql, &values).await.context("read change_request")? {
+        Some(_) => Ok(()),
+        None => Err(ChangeTaken(change.id).into()),
+    }
+}
+
+/// Writes what carrying a request out came to: `status` where its change did not mark it, and the answer.
+pub async fn finish(
+    tx: &mut Tx,
+    change: &ApprovedChange,
+    status: ChangeRequestStatus,
+    (code, answer): (u16, &Json),
+    now: Millis,
+) -> Result<()> {
+    let answer = packed::pack(answer)?;
+    packed::fits(tx, "the answer to this change", &answer).await?;
+    let sql = "UPDATE change_request SET status = CASE WHEN status = 'APPROVED' THEN ? ELSE status END, \
+               carried_out_time = COALESCE(carried_out_time, ?), \
+               answer_status = ?, answer = ? \
+               WHERE change_request_id = ? AND claim = ? AND status IN ('APPROVED', 'DONE')";
+    let done = (status == ChangeRequestStatus::Done).then_some(now);
+    let values = [
+        status.as_str().into(),
+        done.map(Millis::to_utc).into(),
+        i64::from(code).into(),
+        answer.into(),
+        change.id.0.into(),
+        change.claim.as_str().into(),
+    ];
+    tx.execute(sql, &values).await.map(drop).context("write what a change came to")
+}
+
+/// What is on record of an act, with the request that it carries out.
+pub(super) fn with_request(detail: Option<&Json>, change: &ApprovedChange) -> Json {
+    let request = json!({
+        "id": change.id.0, "approved_by": change.approved_by, "alone": change.is_alone,
+    });
+    match detail {
+        Some(Json::Object(members)) => {
+            let mut members = members.clone();
+            members.insert("change_request".to_owned(), request);
+            Json::Object(members)
+        }
+        None | Some(Json::Null) => json!({ "change_request": request }),
+        Some(other) => json!({ "detail": other, "change_request": request }),
+    }
+}
+
+async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<ChangeRequest>> {
+    let rows = tx.fetch_all(sql, values).await.context("read change_request")?;
+    rows.iter().map(of_row).collect()
+}
+
+fn of_row(row: &Row) -> Result<ChangeRequest> {
+    let (status, action) = (row.text("status")?, row.text("action")?);
+    let status = ChangeRequestStatus::parse(&status)
+        .with_context(|| format!("change_request.status holds {status:?}, which is no status"))?;
+    let action = GuardedAction::parse(&action)
+        .with_context(|| format!("change_request.action holds {action:?}, which is no action"))?;
+    let operator = |actor: String, host: String| Operator { actor, host, change: None };
+    let answer = row.opt_text("answer")?.map(|text| packed::unpack(&text)).transpose()?;
+    let code = row.opt_int("answer_status")?.and_then(|code| u16::try_from(code).ok());
+    Ok(ChangeRequest {
+        id: ChangeRequestId(row.int("change_request_id")?),
+        status,
+        user: UserId(row.int("user_id")?),
+        author: operator(row.text("author")?, row.text("author_host")?),
+        token: row.opt_int("token_id")?,
+        action,
+        demands: serde_json::from_str(&row.text("demands_json")?)
+            .context("read change_request.demands_json")?,
+        method: row.text("method")?,
+        path: row.text("path")?,
+        summary: row.text("summary")?,
+        fingerprint: row.text("fingerprint")?,
+        reason: row.text("reason")?,
+        created: row.time("create_time")?.into(),
+        expires: row.time("expire_time")?.into(),
+        decided_by: row
+            .opt_text("decided_by")?
+            .map(|actor| {
+                Ok::<_, anyhow::Error>(operator(
+                    actor,
+                    row.opt_text("decided_from")?.unwrap_or_default(),
+                ))
+            })
+            .transpose()?,
+        comment: row.opt_text("decision_comment")?,
+        decided: row.opt_time("decide_time")?.map(Millis::from),
+        is_alone: row.flag("is_alone")?,
+        carried_out: row.opt_time("carried_out_time")?.map(Millis::from),
+        answer: code.zip(answer),
+    })
+}

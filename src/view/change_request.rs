@@ -1,0 +1,193 @@
+//! Change requests as they are shown.
+
+use crate::domain::access::{Grants, Permission};
+use crate::domain::four_eyes::{
+    ChangeDecider, ChangeRequestStatus, ChangeVerdict, FourEyesRules, GuardedAction,
+};
+use crate::domain::time::Millis;
+use crate::engine::change_requests::may_decide;
+use crate::store::change_request::{ChangeContent, ChangeRequest};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A change that waits for a second person, or did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangeRequestView {
+    /// Its number.
+    pub change_request_id: i64,
+    /// How far it is.
+    pub status: ChangeRequestStatus,
+    /// What kind of change it is.
+    pub action: GuardedAction,
+    /// The groups that it changes; none when it changes what belongs to none.
+    pub groups: Vec<String>,
+    /// The permissions that it takes, and that who approves it needs: `edit in month_end`.
+    pub needs: Vec<String>,
+    /// The change in one line.
+    pub summary: String,
+    /// Why, in words of its author.
+    pub reason: String,
+    /// Who asked for it.
+    pub author: String,
+    /// The address from which it was asked for.
+    pub author_from: String,
+    /// Whether it was asked for with a token.
+    pub by_token: bool,
+    /// When it was asked for.
+    pub created_at: String,
+    /// When it is too late to approve it.
+    pub expires_at: String,
+    /// Whether the caller may approve or reject it now.
+    pub may_decide: bool,
+    /// Why the caller may not, while it waits.
+    pub why_not: Option<String>,
+    /// Whether the caller may withdraw it now.
+    pub may_withdraw: bool,
+    /// Whether the caller may carry it out without a second person.
+    pub may_break_glass: bool,
+    /// Who decided.
+    pub decided_by: Option<String>,
+    /// Where the decision came from.
+    pub decided_from: Option<String>,
+    /// What was said with the decision.
+    pub comment: Option<String>,
+    /// When it was decided, withdrawn or expired.
+    pub decided_at: Option<String>,
+    /// Whether an administrator carried it out without a second person.
+    pub without_second_person: bool,
+    /// When it was carried out.
+    pub carried_out_at: Option<String>,
+    /// How carrying it out was answered: the HTTP status.
+    pub answer_status: Option<u16>,
+    /// Why it could not be carried out.
+    pub failure: Option<String>,
+}
+
+/// A change request with everything that its approver looks at.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ChangeRequestDetail {
+    /// The request.
+    #[serde(flatten)]
+    pub request: ChangeRequestView,
+    /// The method of the request.
+    pub method: String,
+    /// Its path.
+    pub path: String,
+    /// Its body; only for its author and for who could make the change.
+    pub body: Option<Value>,
+    /// What it changes, as it was when it was asked for; for the same people. It is carried out only while this is
+    /// still so.
+    pub effect: Option<Value>,
+    /// What carrying it out was answered; for the same people.
+    pub answer: Option<Value>,
+}
+
+/// As who a request is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangeReader<'a> {
+    /// The account; none on the command line.
+    pub decider: ChangeDecider<'a>,
+    /// The rules.
+    pub rules: &'a FourEyesRules,
+    /// The present moment.
+    pub now: Millis,
+}
+
+impl ChangeReader<'_> {
+    /// Whether a request may be seen: its author may, and who sees all its groups.
+    pub fn sees(&self, request: &ChangeRequest) -> bool {
+        let Some((user, grants)) = self.decider.account else { return true };
+        user == request.user || sees_groups(grants, request)
+    }
+
+    /// Whether the content of a request may be seen: it may hold what is kept from those who only look.
+    pub fn sees_content(&self, request: &ChangeRequest) -> bool {
+        let Some((user, grants)) = self.decider.account else { return true };
+        let demands = &request.demands;
+        let may = |permission: &Permission| grants.allow_everywhere(*permission);
+        let in_groups = demands
+            .groups
+            .iter()
+            .all(|(group, all)| all.iter().all(|permission| grants.allow(*permission, group)));
+        user == request.user || (in_groups && demands.everywhere.iter().all(may))
+    }
+
+    fn refusal(&self, request: &ChangeRequest, verdict: ChangeVerdict) -> Option<String> {
+        let decided = may_decide(request, self.rules, verdict, self.decider, self.now);
+        decided.err().map(|refused| refused.to_string())
+    }
+}
+
+fn sees_groups(grants: &Grants, request: &ChangeRequest) -> bool {
+    let demands = &request.demands;
+    let mut groups = demands.groups.keys();
+    match demands.groups.is_empty() {
+        true => grants.allow_everywhere(Permission::View),
+        false => groups.all(|group| grants.allow(Permission::View, group)),
+    }
+}
+
+impl ChangeRequestView {
+    /// Of a request, as somebody sees it.
+    pub fn of(request: &ChangeRequest, reader: ChangeReader<'_>) -> Self {
+        let is_waiting = request.status == ChangeRequestStatus::Waiting;
+        let is_author = reader.decider.account.is_some_and(|(user, _)| user == request.user);
+        let why_not = reader.refusal(request, ChangeVerdict::Approve);
+        let rejects = reader.refusal(request, ChangeVerdict::Reject).is_none();
+        let breaks = reader.refusal(request, ChangeVerdict::BreakGlass).is_none();
+        let demands = &request.demands;
+        let in_group = |(group, all): (_, &std::collections::BTreeSet<Permission>)| {
+            all.iter().map(|p| format!("{p} in {group}")).collect::<Vec<_>>()
+        };
+        let needs = demands
+            .groups
+            .iter()
+            .flat_map(in_group)
+            .chain(demands.everywhere.iter().map(|p| format!("{p} in all groups")));
+        let failure = request.answer.as_ref().filter(|(code, _)| *code >= 400);
+        let failure = failure.and_then(|(_, answer)| answer["detail"].as_str());
+        Self {
+            change_request_id: request.id.0,
+            status: request.status,
+            action: request.action,
+            groups: demands.groups.keys().map(ToString::to_string).collect(),
+            needs: needs.collect(),
+            summary: request.summary.clone(),
+            reason: request.reason.clone(),
+            author: request.author.actor.clone(),
+            author_from: request.author.host.clone(),
+            by_token: request.token.is_some(),
+            created_at: request.created.to_string(),
+            expires_at: request.expires.to_string(),
+            may_decide: why_not.is_none(),
+            why_not: why_not.filter(|_| is_waiting),
+            may_withdraw: is_author && rejects,
+            may_break_glass: breaks,
+            decided_by: request.decided_by.as_ref().map(|by| by.actor.clone()),
+            decided_from: request.decided_by.as_ref().map(|by| by.host.clone()),
+            comment: request.comment.clone(),
+            decided_at: request.decided.map(|at| at.to_string()),
+            without_second_person: request.is_alone,
+            carried_out_at: request.carried_out.map(|at| at.to_string()),
+            answer_status: request.answer.as_ref().map(|(code, _)| *code),
+            failure: failure.map(str::to_owned),
+        }
+    }
+}
+
+impl ChangeRequestDetail {
+    /// Of a request with its content, as somebody sees it.
+    pub fn of(request: &ChangeRequest, content: ChangeContent, reader: ChangeReader<'_>) -> Self {
+        let content = reader.sees_content(request).then_some(content);
+        let answer = request.answer.as_ref().map(|(_, answer)| answer.clone());
+        Self {
+            request: ChangeRequestView::of(request, reader),
+            method: request.method.clone(),
+            path: request.path.clone(),
+            answer: answer.filter(|_| content.is_some()),
+            body: content.as_ref().map(|content| content.body.clone()),
+            effect: content.map(|content| content.effect),
+        }
+    }
+}
