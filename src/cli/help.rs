@@ -14,13 +14,13 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Write definitions",
         &[
-            "check", "plan", "apply", "diff", "export", "history", "rollback", "dag", "schema",
-            "params",
+            "check", "lineage", "plan", "apply", "diff", "export", "history", "rollback", "dag",
+            "schema", "params",
         ],
     ),
     ("Move in from another system", &["import", "executor", "executor-group"]),
     ("Plan times", &["schedule", "calendar", "event"]),
-    ("Decide as a person", &["approve", "reject", "approvals"]),
+    ("Decide as a person", &["approve", "reject", "approvals", "change-request"]),
     ("Tell people", &["notify", "outbox"]),
     ("Connect and protect", &["source", "secret", "user", "ldap", "audit"]),
     ("Operate", &["migrate", "node", "health", "metadata", "retention"]),

@@ -101,7 +101,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 #[derive(Parser)]
 #[command(name = "procession", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success · 1 the batch failed, or diff or --lineage found something · 2 your input · 3 Procession failed"
+    after_help = "Exit codes: 0 success · 1 the batch failed, or diff or --lineage found something · 2 your input · 3 Procession failed · 4 the change waits for a second person"
 )]
 struct Cli {
     #[command(flatten)]
