@@ -154,7 +154,7 @@ fn literal(tokens: &[(Token, &str)], dialect: DialectName) -> Option<Option<Stri
         [(Token::Quoted, text)] => {
             let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
             let is_plain =
-                !inner.contains("${") && !(dialect == DialectName::Mysql && inner.contains('\\'));
+                !(inner.contains("${") || dialect == DialectName::Mysql && inner.contains('\\'));
             is_plain.then(|| Some(inner.replace("''", "'")))
         }
         _ => None,
