@@ -2,7 +2,7 @@
 
 use crate::cli::{procession, said};
 use crate::preflight::make_login;
-use crate::util::{Scratch, with_scratch};
+use crate::util::with_scratch;
 use procession::domain::source::DialectName;
 use serde_json::Value;
 use std::os::unix::fs::symlink;

@@ -10,15 +10,15 @@ use crate::util::{Scratch, query};
 use procession::domain::source::DialectName;
 
 /// A user of a scratch database's server, with few rights.
-struct Login {
+pub(crate) struct Login {
     /// As a GRANT names it.
-    name: String,
+    pub(crate) name: String,
     /// The scratch database as this user.
-    url: String,
+    pub(crate) url: String,
 }
 
 /// Makes a user who may connect, and nothing else.
-async fn make_login(db: &Scratch) -> Login {
+pub(crate) async fn make_login(db: &Scratch) -> Login {
     let short = format!("u{}", &db.name[db.name.len() - 12..]);
     let before = db.url.split_once("://").expect("a URL").1.split_once('@').expect("a user").0;
     let url = db.url.replacen(&format!("://{before}@"), &format!("://{short}@"), 1);
@@ -39,7 +39,7 @@ async fn make_login(db: &Scratch) -> Login {
 }
 
 impl Login {
-    async fn drop(self, db: &Scratch) {
+    pub(crate) async fn drop(self, db: &Scratch) {
         match db.dialect {
             DialectName::Postgres => {
                 db.setup(&[&format!("DROP OWNED BY {}", self.name)]).await;

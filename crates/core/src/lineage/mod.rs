@@ -54,5 +54,3 @@ mod tests;
 mod closure_tests;
 #[cfg(test)]
 mod corpus_tests;
-#[cfg(test)]
-mod example_tests;

@@ -1,12 +1,12 @@
 //! The two large examples: no false race, and every order that data needs is told when it is taken away.
 
-use crate::definition;
-use crate::domain::dag::Dag;
-use crate::domain::id::JobCode;
-use crate::domain::job::{BodyPart, Definition, JobKind};
-use crate::domain::source::DialectName;
-use crate::domain::statement::split;
-use crate::lineage::{
+use procession_core::definition;
+use procession_core::domain::dag::Dag;
+use procession_core::domain::id::JobCode;
+use procession_core::domain::job::{BodyPart, Definition, JobKind};
+use procession_core::domain::source::DialectName;
+use procession_core::domain::statement::split;
+use procession_core::lineage::{
     Catalogue, ConflictReport, JobLineage, LineageTarget, ObjectName, Table, find_conflicts,
     job_lineage, parse_routine,
 };
