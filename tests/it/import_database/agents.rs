@@ -160,9 +160,9 @@ async fn add_jobs_of_agent(url: &str) {
     run(
         url,
         &[
-            "INSERT INTO pgagent.pga_exception (jexscid, jexdate, jextime) SELECT jscid, current_date + 1, NULL FROM \
+            "SET timezone = 'Asia/Shanghai'; INSERT INTO pgagent.pga_exception (jexscid, jexdate, jextime) SELECT jscid, current_date + 1, NULL FROM \
              pgagent.pga_schedule WHERE jscjobid = 1",
-            "INSERT INTO pgagent.pga_exception (jexscid, jexdate, jextime) SELECT jscid, NULL, '12:15' FROM \
+            "SET timezone = 'Asia/Shanghai'; INSERT INTO pgagent.pga_exception (jexscid, jexdate, jextime) SELECT jscid, NULL, '12:15' FROM \
              pgagent.pga_schedule WHERE jscjobid = 2",
         ],
     )

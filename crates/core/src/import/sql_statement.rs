@@ -153,8 +153,8 @@ fn literal(tokens: &[(Token, &str)], dialect: DialectName) -> Option<Option<Stri
         },
         [(Token::Quoted, text)] => {
             let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
-            let is_plain =
-                !(inner.contains("${") || dialect == DialectName::Mysql && inner.contains('\\'));
+            let has_escape = dialect == DialectName::Mysql && inner.contains('\\');
+            let is_plain = !has_escape && !inner.contains("${");
             is_plain.then(|| Some(inner.replace("''", "'")))
         }
         _ => None,

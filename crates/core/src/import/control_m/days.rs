@@ -73,16 +73,17 @@ impl Days {
     pub(super) fn read(scopes: &[&Node], about: &str, draft: &mut Draft) -> Self {
         let find = |key: &str| scopes.iter().find_map(|scope| get(scope, key));
         let when = find("When");
+        let often = scopes.first().map_or(Often::Once, |own| often(own));
         if let Some(own) = scopes.first().and_then(|own| get(own, "When")) {
-            check_keys(own, &[keys::WHEN], about, draft);
+            let is_cycle = matches!(often, Often::FromStart(_) | Often::FromEnd(_));
+            let of_cycle = if is_cycle { keys::CYCLE_WHEN } else { &[] };
+            check_keys(own, &[of_cycle, keys::WHEN], about, draft);
         }
         let date = |key: &str| {
             let text = when.and_then(|when| word(when, key))?;
             NaiveDate::parse_from_str(text.trim(), "%Y%m%d").ok()
         };
         let time = |key: &str| when.and_then(|when| word(when, key)).and_then(read_time);
-        let own = scopes.first().copied();
-        let often = own.map_or(Often::Once, often);
         Self {
             on: when.map_or_else(every_day, day_set),
             often,

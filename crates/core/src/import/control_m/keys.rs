@@ -150,6 +150,9 @@ pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
     noted("ReturnValue", &[], NONE),
 ];
 
+/// Keys of `When` that count for a job which runs every so many minutes: they are the hours of its cycle.
+pub(in crate::import) const CYCLE_WHEN: &[KnownKey] = &[read("ToTime")];
+
 /// Keys of `When`.
 pub(in crate::import) const WHEN: &[KnownKey] = &[
     read("Schedule"),
