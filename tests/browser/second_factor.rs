@@ -35,7 +35,7 @@ async fn enrolled(lang: &str, theme: Theme) {
         format!("return document.querySelector('[data-test=\"{test}\"]')?.textContent || null")
     };
     let secret = browser.until("the secret", &text("factor-secret")).await;
-    let drawn = "return document.querySelector('img.qr')?.naturalWidth > 100 || null";
+    let drawn = "const qr = document.querySelector('img.qr'); return (qr?.naturalWidth > 100 && qr.offsetWidth > 100) || null";
     browser.until("the QR code is drawn", drawn).await;
     look(&browser, &format!("factor-enrol-{lang}")).await;
     let code = code_of(secret.as_str().expect("a text"));

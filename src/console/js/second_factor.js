@@ -37,12 +37,16 @@ export function enrolSteps(host, done) {
     put(
       host,
       h('p', t('factor.scan')),
-      h('img.qr', {
-        alt: t('factor.qr'),
-        width: 220,
-        height: 220,
-        src: `data:image/svg+xml;base64,${btoa(unescape(encodeURIComponent(made.qr_svg)))}`,
-      }),
+      // In a box of its own: what is empty in a stack is hidden, and so is an image.
+      h(
+        'div',
+        h('img.qr', {
+          alt: t('factor.qr'),
+          width: 220,
+          height: 220,
+          src: `data:image/svg+xml;base64,${btoa(unescape(encodeURIComponent(made.qr_svg)))}`,
+        }),
+      ),
       h('p', t('factor.type'), ' ', h('code', { 'data-test': 'factor-secret' }, made.secret)),
       code,
       button(t('factor.confirm'), {
