@@ -209,4 +209,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0023_job_approval.sql"),
         ],
     ),
+    (
+        26,
+        "script isolation",
+        [
+            include_str!("../../../migrations/sqlite/0026_script_isolation.sql"),
+            include_str!("../../../migrations/mysql/0026_script_isolation.sql"),
+            include_str!("../../../migrations/postgres/0026_script_isolation.sql"),
+        ],
+    ),
 ];
