@@ -36,6 +36,9 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 	@scripts/test-xxl.sh
 	cargo test --test it -- xxl:: $(ARGS)
 
+test-cgroups: ## limits of scripts, on a kernel with cgroup v2 (user-mode Linux)
+	@scripts/test-cgroups.sh
+
 chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
 	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
@@ -86,4 +89,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop
+.PHONY: help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups

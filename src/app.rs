@@ -5,6 +5,7 @@
 pub mod access;
 mod aside;
 mod calendars;
+pub mod certificate_watch;
 pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
@@ -47,6 +48,7 @@ pub use crate::handler::supervisor_protocol::{
     INIT_WORD as SCRIPT_INIT, PROBE_WORD as ISOLATION_PROBE, WORD as KEEPER,
 };
 
+use crate::app::secrets::read_secret_settings;
 use crate::config::Config;
 use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
@@ -54,6 +56,7 @@ use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, NodeId};
 use crate::domain::job::{Definition, JobKind, Shared};
 use crate::domain::part;
+use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::engine;
 use crate::engine::News;
 use crate::engine::clock::Clock;
@@ -95,6 +98,8 @@ pub enum EmptyDatabase {
 impl App {
     /// Connects to the metadata database and looks whether it can be trusted.
     pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
+        let (secret_stores, clock) = (config.secret_stores()?, Clock::system());
+        read_secret_settings(&config, &secret_stores, clock.uptime()).await?;
         let settings = db::Settings { may_create: empty != EmptyDatabase::Refuse, ..config.db() };
         let db = Db::connect(&settings).await.context("open the metadata database")?;
         let found = db.examine().await?;
@@ -111,8 +116,7 @@ impl App {
             }
             (_, schema) => db.require(schema)?,
         }
-        let secret_stores = config.secret_stores()?;
-        Ok(Self { config, db, clock: Clock::system(), secret_stores })
+        Ok(Self { config, db, clock, secret_stores })
     }
 
     /// Closes the connections; on SQLite this folds the WAL back into the file, so that whoever copies
@@ -146,12 +150,30 @@ impl App {
         Ok(dispatcher)
     }
 
-    /// What an operator should know of the rights that scripts have on this machine.
-    pub async fn warn_of_script_rights(&self) -> Option<String> {
+    /// Writes for people what scripts are kept from on this node, and gives what its operator should know of it.
+    pub async fn report_script_isolation(&self, node: &NodeId) -> Result<Vec<String>> {
         let options = self.config.handlers();
         let probe = &options.isolation_probe;
         let means = probe.find_means(options.keeper.as_deref(), &options.script_files).await;
-        options.script_users.warning(&means, user_switching())
+        let cgroups = options.script_cgroups.find_means().await;
+        let limits = &options.script_limits;
+        let (controllers, obstacle) = match &cgroups {
+            Ok(found) => (found.controllers.clone(), None),
+            Err(why) => (Vec::new(), Some(why.clone())),
+        };
+        let report = ScriptIsolationReport {
+            cgroups: limits.cgroups.name().to_owned(),
+            controllers: controllers.iter().map(|one| one.name().to_owned()).collect(),
+            cgroup_obstacle: obstacle.clone(),
+            limits: limits.describe_all(),
+            ..options.script_users.report(&means, user_switching())
+        };
+        let mut tx = self.db.begin().await?;
+        store::node::set_script_isolation(&mut tx, node, &serde_json::to_string(&report)?).await?;
+        tx.commit().await?;
+        let rights = options.script_users.warning(&means, user_switching());
+        let limits = limits.warning(&controllers, obstacle.as_deref());
+        Ok(rights.into_iter().chain(limits).collect())
     }
 
     /// The trigger core of the process that `dispatcher` is.

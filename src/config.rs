@@ -11,6 +11,7 @@ mod notify;
 mod outputs;
 mod retention;
 mod script;
+mod secret_setting;
 mod secret_stores;
 mod shown;
 mod tls;
@@ -26,6 +27,7 @@ pub use notify::{Channel, Mail, Notify};
 pub use outputs::Outputs;
 pub use retention::{OfGroup, Retention};
 pub use script::Script;
+pub use secret_setting::SecretSetting;
 pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
 pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
 pub use trace::Trace;
@@ -107,6 +109,8 @@ pub struct Database {
     pub url: SecretString,
     /// Where its password stands; empty is the environment.
     pub password_file: PathBuf,
+    /// A secret of `[secret_stores]`; empty is none.
+    pub password_secret: SecretSetting,
     /// The password.
     #[serde(skip)]
     pub password: Option<SecretString>,
@@ -216,6 +220,13 @@ pub struct Sources {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadConfig(String);
+
+impl BadConfig {
+    /// What is wrong with which setting, and what helps.
+    pub fn new(words: impl Into<String>) -> Self {
+        Self(words.into())
+    }
+}
 
 impl Node {
     /// Refuses roles, labels and names that cannot be used; flags go through here too.
@@ -333,6 +344,7 @@ impl Config {
         self.script.check()?;
         self.secret_stores()?;
         self.four_eyes()?;
+        self.check_secret_settings()?;
         Ok(())
     }
 
@@ -340,7 +352,11 @@ impl Config {
     pub fn db(&self) -> db::Settings {
         db::Settings {
             url: self.database_url(),
-            password: self.database.password.clone(),
+            password: match self.database.password_secret.value() {
+                Some(secret) => Some(secret.get()),
+                None => self.database.password.clone(),
+            },
+            rotated_password: self.database.password_secret.value().map(|secret| secret.cell()),
             max_connections: self.database.max_connections,
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
             statement_timeout: Duration::from_secs(self.database.statement_timeout_sec),
@@ -403,7 +419,8 @@ impl Config {
             // so that tenth is also all that an answer may take before a script can outlast the lease.
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
             keeper: self.script.supervisor.clone(),
-            script_processes: (self.script.max_processes > 0).then_some(self.script.max_processes),
+            script_limits: self.script_limits(),
+            script_cgroups: self.script_cgroups(),
             script_users: self.script_users(),
             script_files: self.script_files(),
             isolation_probe: IsolationProbe::default(),

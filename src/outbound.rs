@@ -2,6 +2,7 @@
 //! May name: nothing of ours. Never: a header, a body, a token, a second try.
 //! Invariant: certificates are verified, redirects are not followed, proxies are not asked: a token would go with them.
 
+mod address_verifier;
 mod own_server;
 mod tls_files;
 
@@ -9,10 +10,9 @@ pub use own_server::tls_to_own_server;
 pub use tls_files::{ClientTlsFiles, NamedFile, ReloadedClient, client_with, unfit_key};
 
 use reqwest::{ClientBuilder, redirect, retry};
+use rustls::client::WantsClientCert;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use std::error::Error;
 use std::sync::Arc;
 use url::{Host, Url};
@@ -74,31 +74,23 @@ fn machine_roots() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// TLS to a server that is not spoken to over HTTP: with the authorities of a PEM file alone, or with those that the
-/// machine trusts.
-pub fn verified_tls(authorities_pem: Option<&[u8]>) -> Result<ClientConfig, String> {
-    let Some(pem) = authorities_pem else { return tls_with(machine_roots()?) };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| format!("it cannot be read: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("a certificate is not usable: {error}"))?;
-    }
-    match roots.is_empty() {
-        true => Err("it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)".to_owned()),
-        false => tls_with(roots),
-    }
-}
-
 /// The cryptography that all TLS of this program is made with: versions 1.2 and 1.3.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
 fn tls_with(roots: RootCertStore) -> Result<ClientConfig, String> {
+    Ok(tls_builder(roots)?.with_no_client_auth())
+}
+
+/// All TLS of this program to servers of others begins with it.
+fn tls_builder(
+    roots: RootCertStore,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
     let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("cannot prepare TLS: {error}"))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    Ok(config.with_root_certificates(roots))
 }
 
 /// Whether a URL is of this machine, where nobody listens on the way.

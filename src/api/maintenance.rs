@@ -58,6 +58,12 @@ pub(super) fn noun() -> Noun {
         )
         .secret((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
         .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
+        .change(
+            (Method::PATCH, "/secrets/{name}"),
+            admins,
+            "Say which groups may use a stored secret",
+            grant,
+        )
 }
 
 /// A node that is marked.
@@ -121,21 +127,62 @@ struct Secret {
     reason: Option<String>,
 }
 
-impl Secret {
-    /// Which groups may use it; none when nothing is said of that.
-    fn access(&self) -> Result<Option<GroupAccess>, Problem> {
-        let is_limited = self.owner_group.is_some() || self.groups.is_some();
-        if self.every_group && is_limited {
-            return Err(Problem::refused("every_group: leave it out, or owner_group and groups"));
-        }
-        if !self.every_group && !is_limited {
-            return Ok(None);
-        }
-        let code = |text: &String| GroupCode::parse(text).map_err(anyhow::Error::from);
-        let owner_group = self.owner_group.as_ref().map(code).transpose()?;
-        let groups = self.groups.as_ref().map(|all| all.iter().map(code).collect());
-        Ok(Some(GroupAccess { owner_group, groups: groups.transpose()? }))
+/// Which groups may use a stored secret from now on.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SecretGrant {
+    /// The group it belongs to, which may always use it.
+    owner_group: Option<String>,
+    /// The other groups that may use it.
+    groups: Option<Vec<String>>,
+    /// Every group may use it, those of later too.
+    #[serde(default)]
+    every_group: bool,
+    /// Why; the audit log keeps it.
+    reason: Option<String>,
+}
+
+/// The rule that a request says; none when it says nothing of groups.
+fn requested_access(
+    owner_group: Option<&String>,
+    groups: Option<&Vec<String>>,
+    every_group: bool,
+) -> Result<Option<GroupAccess>, Problem> {
+    let is_limited = owner_group.is_some() || groups.is_some();
+    if every_group && is_limited {
+        return Err(Problem::refused("every_group: leave it out, or owner_group and groups"));
     }
+    if !every_group && !is_limited {
+        return Ok(None);
+    }
+    let code = |text: &String| GroupCode::parse(text).map_err(anyhow::Error::from);
+    let owner_group = owner_group.map(code).transpose()?;
+    let groups = groups.map(|all| all.iter().map(code).collect());
+    Ok(Some(GroupAccess { owner_group, groups: groups.transpose()? }))
+}
+
+async fn grant(ask: Ask, at: NamePath, sent: SecretGrant) -> Result<Named, Problem> {
+    let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
+    let access =
+        requested_access(sent.owner_group.as_ref(), sent.groups.as_ref(), sent.every_group)?;
+    let Some(access) = access else {
+        return Err(Problem::refused(
+            "say who may use it: owner_group, groups, or every_group: true",
+        ));
+    };
+    let now = authorize::now(&ask).await?;
+    let mut tx = authorize::begin(&ask).await?;
+    let Some(stored) = store::secret::find(&mut tx, &at.name).await? else {
+        return Err(Problem::not_found(format!("stored secret {}", at.name)));
+    };
+    let detail = json!({
+        "secret": at.name, "for_groups": access.describe(), "before": stored.access.describe(),
+    });
+    store::secret::set_access(&mut tx, &at.name, &access, now).await?;
+    let entry = authorize::entry("secret grant", detail, reason);
+    audit::record(&mut tx, &by, &[entry], now).await?;
+    authorize::commit(tx, "say who may use the secret").await?;
+    Ok(Named { name: at.name, stored: true })
 }
 
 /// The name of a secret.
@@ -167,7 +214,8 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Probl
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
     let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
     let now = authorize::now(&ask).await?;
-    let access = sent.access()?;
+    let access =
+        requested_access(sent.owner_group.as_ref(), sent.groups.as_ref(), sent.every_group)?;
     let mut tx = authorize::begin(&ask).await?;
     let access = store::secret::access_to_store(&mut tx, &at.name, access).await?;
     let for_groups = access.describe();
@@ -250,8 +298,10 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         Ledger::Fits => "there",
         Ledger::Other(_) => "other",
     };
+    // That it can be read is known: the source has been reached.
+    let source = app.with_password(source).await.unwrap_or_else(|_| source.clone());
     let report =
-        check_jobs(&app.config, std::slice::from_ref(source), &defs.jobs, &defs.dependencies);
+        check_jobs(&app.config, std::slice::from_ref(&source), &defs.jobs, &defs.dependencies);
     let report = report.await;
     let preflight = PreflightDocument::of(&report);
     Ok(SourceSaid {

@@ -37,7 +37,8 @@ fn not_granted(error: &NotGranted, said: String) -> Problem {
         | N::NoToken
         | N::Enough(_)
         | N::Elsewhere(_)
-        | N::InDirectory(_) => Problem::refused(said),
+        | N::InDirectory(_)
+        | N::AtProvider(_) => Problem::refused(said),
     }
 }
 

@@ -91,6 +91,9 @@ pub enum NotGranted {
     /// A password that the directory keeps.
     #[error("user {0} logs in with the password of the directory; set it there")]
     InDirectory(UserName),
+    /// Somebody whom another provider lets in.
+    #[error("user {0} logs in by the provider of http.oidc; there is no password here to set")]
+    AtProvider(UserName),
     /// No password to change.
     #[error("user {0} has no password here; log in where you always do")]
     Elsewhere(UserName),

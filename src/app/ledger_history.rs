@@ -64,7 +64,10 @@ impl App {
     async fn last_attempts(&self, sources: &[Source], installation: &str) -> Vec<Millis> {
         let options = self.config.handlers();
         let answers = sources.iter().map(|one| async {
-            let asked = source::last_ledger_attempt(one, &options, installation);
+            let asked = async {
+                let one = self.with_password(one).await?;
+                source::last_ledger_attempt(&one, &options, installation).await
+            };
             let answer = timeout(ANSWER_WITHIN, asked).await;
             answer.unwrap_or_else(|_| {
                 let seconds = ANSWER_WITHIN.as_secs();

@@ -1,5 +1,6 @@
 //! What is expected of batches, and what would be refused, as far as the tables know. Reads only.
 
+use crate::app::secrets::read_secret_settings;
 use crate::app::{App, EmptyDatabase, Schema};
 use crate::config::Config;
 use crate::db;
@@ -10,6 +11,7 @@ use crate::domain::history::History;
 use crate::domain::id::GroupCode;
 use crate::domain::queue::QueueEntry;
 use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
 use crate::engine::open_batch::Refused;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
@@ -18,6 +20,8 @@ impl App {
     /// As `open`, for whoever can do without: `None` where there are no tables yet, be it no file or
     /// an empty database. Nothing is made.
     pub async fn open_if_there(config: Config) -> Result<Option<Self>> {
+        let stores = config.secret_stores()?;
+        read_secret_settings(&config, &stores, Clock::system().uptime()).await?;
         let settings = db::Settings { may_create: false, ..config.db() };
         if settings.is_new_file() {
             return Ok(None);

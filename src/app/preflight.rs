@@ -65,7 +65,11 @@ impl App {
         let used: Vec<&JobDef> = jobs.into_iter().collect();
         let is_used =
             |source: &Source| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
-        let asked: Vec<Source> = defs.sources.iter().filter(|s| is_stored(s)).cloned().collect();
+        let mut asked = Vec::new();
+        for source in defs.sources.iter().filter(|source| is_stored(source)) {
+            // One that cannot be read is told of when the source is asked.
+            asked.push(self.with_password(source).await.unwrap_or_else(|_| source.clone()));
+        }
         let mut report =
             check_jobs(&self.config, &asked, used.iter().copied(), &defs.dependencies).await;
         for source in defs.sources.iter().filter(|source| !is_stored(source) && is_used(source)) {

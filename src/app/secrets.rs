@@ -1,7 +1,10 @@
 //! All secrets of the installation: where each comes from, who may use it, and whether it can be read from here.
 
 use crate::app::App;
+use crate::config::{BadConfig, Config};
+use crate::domain::access_rules::uses_of_secrets;
 use crate::domain::group_access::GroupAccess;
+use crate::domain::lease::Uptime;
 use crate::domain::shared_definitions::{SecretFrom, SecretSource};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
@@ -12,7 +15,7 @@ use crate::secret_store::{ConfiguredSecret, SecretStoreError, SecretStores};
 use crate::store::secret::Stored;
 use crate::store::{self, sealed_text};
 use anyhow::Result;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +102,8 @@ pub struct SecretListing {
     pub sealed_by: Option<String>,
     /// When that was.
     pub sealed_at: Option<Millis>,
+    /// What uses it, in words; known of the one of a name that is used.
+    pub used_by: Vec<String>,
 }
 
 /// Whether stores on other machines are asked.
@@ -140,7 +145,23 @@ impl App {
             all.push(overridden_unless(is_first, of_table(secret, state)));
         }
         all.sort_by(|one, other| one.name.cmp(&other.name));
+        let uses = self.uses_of_secrets().await?;
+        for listing in all.iter_mut().filter(|one| one.state != SecretState::Overridden) {
+            let used_by = uses.get(&listing.name).into_iter().flatten();
+            listing.used_by = used_by.cloned().collect();
+        }
         Ok(all)
+    }
+
+    /// What uses which secret: definitions, and these settings.
+    async fn uses_of_secrets(&self) -> Result<BTreeMap<String, BTreeSet<String>>> {
+        let mut uses = uses_of_secrets(&self.definition().await?);
+        for (key, setting) in self.config.secret_settings() {
+            if let Some(name) = setting.name() {
+                uses.entry(name.to_owned()).or_default().insert(format!("setting {key}"));
+            }
+        }
+        Ok(uses)
     }
 
     async fn of_store(
@@ -172,7 +193,8 @@ impl App {
 
     /// What keeps the logins to secret stores while this process serves.
     pub fn login_renewal(&self) -> LoginRenewal {
-        LoginRenewal { stores: self.secret_stores.clone(), clock: self.clock.clone() }
+        let config = self.config.clone();
+        LoginRenewal { config, stores: self.secret_stores.clone(), clock: self.clock.clone() }
     }
 
     /// What an operator should know of where secrets are: files that others may read, a store that is asked in clear.
@@ -197,6 +219,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(15);
 /// Renews logins to secret stores. An attempt renews them too; this is for the time in which none runs, after which a token
 /// that somebody else made would have ended.
 pub struct LoginRenewal {
+    config: Config,
     stores: SecretStores,
     clock: Clock,
 }
@@ -204,7 +227,9 @@ pub struct LoginRenewal {
 impl LoginRenewal {
     /// Does it until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
-        if !self.stores.has_logins() {
+        let has_settings =
+            self.config.secret_settings().iter().any(|(_, one)| one.name().is_some());
+        if !self.stores.has_logins() && !has_settings {
             return;
         }
         // What has been logged of each store that is away; again only when it is another error.
@@ -214,13 +239,70 @@ impl LoginRenewal {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(RENEW_EVERY) => {}
             }
-            let errors = self.stores.renew_logins(self.clock.uptime()).await;
+            let mut errors = self.stores.renew_logins(self.clock.uptime()).await;
             for error in errors.iter().filter(|error| !logged.contains(error)) {
                 tracing::warn!("a login to a secret store cannot be kept: {error}");
             }
+            errors.extend(self.renew_settings(&logged).await);
             logged = errors;
         }
     }
+
+    /// Reads the passwords of settings anew, so that a new connection takes one that was replaced.
+    async fn renew_settings(&self, logged: &[SecretStoreError]) -> Vec<SecretStoreError> {
+        let mut errors = Vec::new();
+        for (key, setting) in self.config.secret_settings() {
+            let Some(secret) = setting.name().and_then(|name| self.stores.find(name)) else {
+                continue;
+            };
+            match self.stores.read(secret, self.clock.uptime()).await {
+                Ok(read) => {
+                    if setting.replace(read.value) {
+                        tracing::info!("{key} was read anew: the secret has been replaced");
+                    }
+                }
+                Err(error) => {
+                    if !logged.contains(&error) {
+                        tracing::warn!("{key} stays as it was read last: {error}");
+                    }
+                    errors.push(error);
+                }
+            }
+        }
+        errors
+    }
+}
+
+/// Whether nothing can begin without it.
+fn is_needed(key: &str) -> bool {
+    key.starts_with("database.") || key.starts_with("notify.")
+}
+
+/// Reads the passwords of settings that are secrets. Without those of the database and the mail server nothing can begin; the others are tried
+/// again while `serve` runs.
+pub async fn read_secret_settings(
+    config: &Config,
+    stores: &SecretStores,
+    now: Uptime,
+) -> Result<()> {
+    for (key, setting) in config.secret_settings() {
+        let Some(name) = setting.name() else { continue };
+        let Some(secret) = stores.find(name) else { continue };
+        match stores.read(secret, now).await {
+            Ok(read) => {
+                setting.replace(read.value);
+            }
+            // A store that is away is no wrong setting: the service is started again.
+            Err(error @ SecretStoreError::Away(_)) if is_needed(key) => {
+                anyhow::bail!("{key}: secret {name}: {error}");
+            }
+            Err(error @ SecretStoreError::Unusable(_)) if is_needed(key) => {
+                return Err(BadConfig::new(format!("{key}: secret {name}: {error}")).into());
+            }
+            Err(error) => tracing::warn!("{key}: secret {name}: {error}"),
+        }
+    }
+    Ok(())
 }
 
 fn listing(name: &str, origin: SecretOrigin, place: String, access: GroupAccess) -> SecretListing {
@@ -234,6 +316,7 @@ fn listing(name: &str, origin: SecretOrigin, place: String, access: GroupAccess)
         warning: None,
         sealed_by: None,
         sealed_at: None,
+        used_by: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::TxClass;
+use crate::engine::secret::read_source_password;
 use crate::handler::source;
 use crate::store;
 
@@ -26,7 +27,8 @@ impl App {
         let asked = classes.contains(&TxClass::Same);
         let name = if asked { self.installation().await? } else { None };
         let home = name.as_deref().map(|name| (store::INSTALLATION, name));
-        source::check(source, &self.config.handlers(), home).await
+        let source = self.with_password(source).await?;
+        source::check(&source, &self.config.handlers(), home).await
     }
 
     /// What only our own database answers to `store::INSTALLATION`; none before the first process
@@ -42,7 +44,8 @@ impl App {
         source: &Source,
         change: LedgerChange,
     ) -> Result<(Prepared, Whom), SourceFault> {
-        source::prepare(source, &self.config.handlers(), change).await
+        let source = self.with_password(source).await?;
+        source::prepare(&source, &self.config.handlers(), change).await
     }
 
     /// Removes rows of effects that are known for more than `days`, seen from `now`; or counts them.
@@ -54,6 +57,14 @@ impl App {
     ) -> Result<u64, SourceFault> {
         let cut = now.plus(-i64::from(days) * DAY_MS).to_utc();
         let cut = cut.format("%Y-%m-%d %H:%M:%S").to_string();
-        source::prune(source, &self.config.handlers(), &cut, change).await
+        let source = self.with_password(source).await?;
+        source::prune(&source, &self.config.handlers(), &cut, change).await
+    }
+
+    /// A source with the secret that is its password, where it has one. Only for sources as they are stored: another
+    /// address would be told the password.
+    pub async fn with_password(&self, source: &Source) -> Result<Source, SourceFault> {
+        let now = self.clock.uptime();
+        read_source_password(&self.db, &self.secret_stores, now, source).await.map_err(SourceFault)
     }
 }

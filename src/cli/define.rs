@@ -1,7 +1,10 @@
 //! `check`, `apply`, `diff` and `schema`.
 
 use crate::app::lineage::{DefinitionLineage, check_lineage};
-use crate::app::preflight::{PreflightReport, check_calendars, check_jobs};
+use crate::app::preflight::{
+    PreflightFinding, PreflightReport, PreflightSeverity, check_calendars, check_jobs,
+};
+use crate::app::sources::place;
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::lineage::Strictness;
 use crate::cli::{Ended, Global, breach, calendar, four_eyes, lineage, out, preflight};
@@ -9,6 +12,8 @@ use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
+use crate::domain::preflight::PreflightProblem;
+use crate::domain::source::Source;
 use crate::engine::clock::Clock;
 use crate::engine::operator_actions::operator_here;
 use crate::view::change::{Changed, FaultAt};
@@ -168,12 +173,35 @@ fn end_check(
 /// Asks the sources of a definition, and the metadata database for calendars where there is one.
 async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightReport> {
     let mut report = check_jobs(&config, &defs.sources, &defs.jobs, &defs.dependencies).await;
+    find_absent_files(&mut report, &defs.sources);
     if let Some(app) = App::open_if_there(config).await? {
         let stored = app.calendars().await;
         app.close().await;
         report.findings.extend(check_calendars(&stored?, defs));
     }
     Ok(report)
+}
+
+/// SQLite files that are not there. A job would make an empty one, so `run` takes no offence; who asks whether the sources
+/// can be reached has most likely written another path.
+fn find_absent_files(report: &mut PreflightReport, sources: &[Source]) {
+    let told: Vec<_> = report.findings.iter().filter_map(|found| found.source.clone()).collect();
+    let reached = report.sources.iter().filter(|of| of.is_reached).map(|of| of.source.clone());
+    let known: Vec<_> = reached.chain(told).collect();
+    let asked: Vec<_> = report.sources.iter().map(|of| of.source.clone()).collect();
+    for source in sources.iter().filter(|s| asked.contains(&s.name) && !known.contains(&s.name)) {
+        let at = place(source).at.unwrap_or_else(|why| why);
+        let why = format!(
+            "there is no file {at}; a job would make an empty one; create it (sqlite3 FILE), or correct the url"
+        );
+        report.findings.push(PreflightFinding {
+            severity: PreflightSeverity::Error,
+            group: None,
+            job: None,
+            source: Some(source.name.clone()),
+            problem: PreflightProblem::SourceRefused { why },
+        });
+    }
 }
 
 fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {

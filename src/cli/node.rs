@@ -4,6 +4,7 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::lang::Lang;
+use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::operator_actions::operator_here;
@@ -14,6 +15,7 @@ use crate::view::node::{ENDED_MS, Members, is_double, roles, short, state};
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Verbs of `node`.
 #[derive(Subcommand)]
@@ -23,6 +25,11 @@ pub(super) enum NodeVerb {
         /// Those that ended within the last day as well
         #[arg(long)]
         all: bool,
+    },
+    /// What scripts are kept from on a node: isolation, users, limits
+    Scripts {
+        /// Its name, or how its id begins; every living one without
+        node: Option<String>,
     },
     /// Let a node take nothing new: no batches, no jobs; what it has goes on
     Drain {
@@ -46,6 +53,7 @@ pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
         NodeVerb::List { all } => list(global, &app, if all { ENDED_MS } else { 0 }).await?,
+        NodeVerb::Scripts { node } => show_scripts(global, &app, node.as_deref()).await?,
         NodeVerb::Drain { node, reason } => {
             set(global, &app, &node, (Stay::Leaves, &reason)).await?;
         }
@@ -75,7 +83,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
     let header = match lang {
         Lang::En => [
             "NODE", "LIFE", "ID", "WHERE", "ROLES", "LABELS", "RUNS", "BATCHES", "HEARD", "LEASE",
-            "SKEW", "STATE", "VERSION",
+            "SKEW", "STATE", "SCRIPTS", "VERSION",
         ],
         Lang::Zh => [
             "节点",
@@ -90,6 +98,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
             "租约",
             "时差",
             "状态",
+            "脚本",
             "版本",
         ],
     };
@@ -128,8 +137,94 @@ fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
         if left > 0 { span_words(left) } else { "-".to_owned() },
         format!("{} ms", member.said.skew_ms),
         state(member, now).to_owned(),
+        scripts_word(member),
         member.version.clone(),
     ]
+}
+
+/// What scripts are kept from there, in a word.
+fn scripts_word(member: &Member) -> String {
+    match &member.script_isolation {
+        None => "-".to_owned(),
+        Some(report) if report.equals_service => "service".to_owned(),
+        Some(report) => report.holds.clone(),
+    }
+}
+
+async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result<()> {
+    let now = server_now(app).await?;
+    let mut tx = app.db.read().await?;
+    let members = store::node::members(&mut tx, now).await?;
+    drop(tx);
+    let named = |m: &&Member| {
+        which.is_none_or(|which| m.offer.name == which || m.node.node_id.0.starts_with(which))
+    };
+    let found: Vec<&Member> = members.iter().filter(named).collect();
+    if let (Some(which), true) = (which, found.is_empty()) {
+        let said = format!("no living node is called {which}, and no id begins so");
+        return Err(BadInput(format!("{said}; procession node list shows them")).into());
+    }
+    if global.json {
+        let one = |m: &&Member| json!({"name": m.offer.name, "id": m.node.node_id, "scripts": m.script_isolation});
+        return out::json(&json!(found.iter().map(one).collect::<Vec<_>>()));
+    }
+    for member in found {
+        let name = format!("{} ({})", member.offer.name, short(&member.node.node_id));
+        match &member.script_isolation {
+            None => out::line(&match global.lang() {
+                Lang::En => format!("{name}: it has not tried yet, or runs no scripts"),
+                Lang::Zh => format!("{name}:尚未检测,或不运行脚本"),
+            }),
+            Some(report) => out::line(&describe_scripts(&name, report, global.lang())),
+        }
+    }
+    Ok(())
+}
+
+/// All that is known, a line each.
+fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> String {
+    let holds = match (report.holds.as_str(), lang) {
+        ("files", Lang::En) => "other processes and all files that are not allowed",
+        ("files", Lang::Zh) => "其他进程及未允许的文件",
+        ("processes", Lang::En) => "other processes and Procession's own files",
+        ("processes", Lang::Zh) => "其他进程及 Procession 自身的文件",
+        ("refused", Lang::En) => "nothing: every script is refused",
+        ("refused", Lang::Zh) => "无:所有脚本都被拒绝",
+        (_, Lang::En) => "nothing",
+        (_, Lang::Zh) => "无",
+    };
+    let pairs = |map: &BTreeMap<String, String>| -> String {
+        let all: Vec<String> = map.iter().map(|(group, what)| format!("{group}: {what}")).collect();
+        if all.is_empty() { lang.pick("none", "无").to_owned() } else { all.join("; ") }
+    };
+    let cgroups = match (&report.cgroup_obstacle, report.controllers.is_empty()) {
+        (Some(why), _) => format!("{}: {why}", lang.pick("none", "无")),
+        (None, true) => {
+            lang.pick("end scripts, and limit nothing here", "仅用于终止脚本").to_owned()
+        }
+        (None, false) => report.controllers.join(", "),
+    };
+    let mut lines = vec![
+        name.to_owned(),
+        format!("  script.isolation = \"{}\"", report.isolation),
+        format!("  {}: {holds}", lang.pick("scripts are kept from", "脚本被隔离于")),
+        format!("  {}: {}", lang.pick("users", "运行用户"), pairs(&report.run_as)),
+        format!("  {}: {}", lang.pick("limits", "资源限制"), pairs(&report.limits)),
+        format!("  {}: {cgroups}", lang.pick("control groups", "控制组")),
+    ];
+    let obstacle = report.obstacle.iter();
+    lines.extend(
+        obstacle
+            .map(|why| format!("  {}: {why}", lang.pick("what stands against more", "阻碍原因"))),
+    );
+    if report.equals_service {
+        let rights = lang.pick(
+            "scripts of groups without a user of their own can do what Procession can",
+            "未指定用户的组,其脚本拥有 Procession 自身的权限",
+        );
+        lines.push(format!("  {}: {rights}", lang.pick("warning", "警告")));
+    }
+    lines.join("\n")
 }
 
 /// Marks a node; it hears of it with its next heartbeat, others at once.

@@ -140,7 +140,13 @@ async fn refuse_hopeless(
     let snapshots = || plans.iter().map(|plan| &plan.snapshot);
     let dependencies: Vec<_> = snapshots().flat_map(|one| one.dependencies.clone()).collect();
     let jobs = snapshots().flat_map(|one| &one.jobs);
-    let report = check_jobs(&app.config, &defs.sources, jobs, &dependencies).await;
+    let mut sources = Vec::new();
+    for source in &defs.sources {
+        let read = app.with_password(source).await;
+        let cure = "--no-connect opens it all the same";
+        sources.push(read.map_err(|fault| BadInput(format!("{fault}; {cure}")))?);
+    }
+    let report = check_jobs(&app.config, &sources, jobs, &dependencies).await;
     preflight::note(&report, ShownFindings::Certain, lang);
     let errors = report.of(PreflightSeverity::Error).count();
     if errors == 0 {

@@ -8,10 +8,14 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::engine::operator_actions::operator_here;
 use crate::engine::secret::usable;
 use crate::engine::secret_encryption::{self, KeyRing};
-use crate::store;
+use crate::store::audit::Entry;
 use crate::store::secret::SealedSecret;
+use crate::store::{self, audit};
 use crate::view::secret::SecretDocument;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -31,6 +35,19 @@ pub(super) enum SecretVerb {
         name: String,
         #[command(flatten)]
         access: AccessArgs,
+        /// Why; stored in the audit log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Say which groups may use a stored secret; its value stays
+    Grant {
+        /// Name
+        name: String,
+        #[command(flatten)]
+        access: AccessArgs,
+        /// Why; stored in the audit log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
     /// Seal a secret and print the sealed text, for `secrets: NAME: {sealed: TEXT}`
     Seal {
@@ -57,6 +74,9 @@ pub(super) enum SecretVerb {
     Remove {
         /// Name
         name: String,
+        /// Why; stored in the audit log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
 }
 
@@ -94,23 +114,31 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
             out::line(key.expose_secret());
         }
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),
-        SecretVerb::Set { name, access } => {
+        SecretVerb::Set { name, access, reason } => {
             let access = access.access()?;
             refuse_configured(global, &name)?;
-            let sealed = sealed(&name)?;
-            let access = store(&app.await?, &name, sealed, access).await?;
+            let new = NewSecret { sealed: sealed(&name)?, access };
+            let access = store(&app.await?, &name, new, reason).await?;
             out::note(&format!("secret {name} is stored, sealed; for {}", access.describe()));
             if access.is_for_every_group() {
                 out::note("name the groups that may use it with --owner-group and --group");
             }
+        }
+        SecretVerb::Grant { name, access, reason } => {
+            let Some(access) = access.access()? else {
+                let said = "say who may use it: --owner-group, --group or --every-group";
+                return Err(BadInput(said.to_owned()).into());
+            };
+            grant(&app.await?, &name, &access, reason).await?;
+            out::note(&format!("secret {name} is for {}", access.describe()));
         }
         SecretVerb::Rekey { check, reason } => {
             return rekey::rekey(global, &app.await?, check, reason).await;
         }
         SecretVerb::List => list(global, &app.await?).await?,
         SecretVerb::Check { names } => return check(global, &app.await?, &names).await,
-        SecretVerb::Remove { name } => {
-            remove(&app.await?, &name).await?;
+        SecretVerb::Remove { name, reason } => {
+            remove(&app.await?, &name, reason).await?;
             out::note(&format!("secret {name} is removed"));
         }
     }
@@ -152,28 +180,75 @@ fn read(name: &str) -> Result<SecretString> {
     Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }
 
+/// A secret that is to be stored.
+struct NewSecret {
+    sealed: String,
+    /// Which groups may use it; none leaves it as it is.
+    access: Option<GroupAccess>,
+}
+
 async fn store(
     app: &App,
     name: &str,
-    sealed: String,
-    access: Option<GroupAccess>,
+    new: NewSecret,
+    reason: Option<String>,
 ) -> Result<GroupAccess> {
+    let NewSecret { sealed, access } = new;
     let now = batch::server_now(app).await?;
     let mut tx = app.db.begin().await?;
     let access = store::secret::access_to_store(&mut tx, name, access).await?;
     let secret = SealedSecret { sealed, access };
     store::secret::put(&mut tx, name, &secret, &app::whoami(), now).await?;
+    let detail = json!({"secret": name, "for_groups": secret.access.describe()});
+    record(&mut tx, "secret set", detail, reason, now).await?;
     tx.commit().await.context("store the secret")?;
     Ok(secret.access)
 }
 
-async fn remove(app: &App, name: &str) -> Result<()> {
+/// What the API writes of the same act.
+async fn record(
+    tx: &mut store::Tx,
+    action: &str,
+    detail: serde_json::Value,
+    reason: Option<String>,
+    now: Millis,
+) -> Result<()> {
+    let entry = Entry {
+        action: action.to_owned(),
+        group: None,
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason: reason.map(|text| storable(text.as_bytes(), MESSAGE_MAX)),
+    };
+    audit::record(tx, &operator_here(&app::whoami()), &[entry], now).await
+}
+
+async fn grant(app: &App, name: &str, access: &GroupAccess, reason: Option<String>) -> Result<()> {
+    let now = batch::server_now(app).await?;
+    let mut tx = app.db.begin().await?;
+    let Some(stored) = store::secret::find(&mut tx, name).await? else {
+        return Err(not_stored(name));
+    };
+    store::secret::set_access(&mut tx, name, access, now).await?;
+    let (now_for, before) = (access.describe(), stored.access.describe());
+    let detail = json!({"secret": name, "for_groups": now_for, "before": before});
+    record(&mut tx, "secret grant", detail, reason, now).await?;
+    tx.commit().await.context("say who may use the secret")
+}
+
+fn not_stored(name: &str) -> anyhow::Error {
+    let said = format!("there is no stored secret {name}; procession secret list shows the names");
+    BadInput(said).into()
+}
+
+async fn remove(app: &App, name: &str, reason: Option<String>) -> Result<()> {
+    let now = batch::server_now(app).await?;
     let mut tx = app.db.begin().await?;
     if !store::secret::remove(&mut tx, name).await? {
-        let said =
-            format!("there is no stored secret {name}; procession secret list shows the names");
-        return Err(BadInput(said).into());
+        return Err(not_stored(name));
     }
+    record(&mut tx, "secret remove", json!({"secret": name}), reason, now).await?;
     tx.commit().await.context("remove the secret")
 }
 

@@ -1,6 +1,7 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
 use crate::api::{Attended, Front, House, ListenerTls};
+use crate::app::certificate_watch::CertificateWatch;
 use crate::app::secrets::LoginRenewal;
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
@@ -63,7 +64,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let stop = CancellationToken::new();
     let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
     let open_files = app.config.protected_files().warn_of_open_modes();
-    let script_rights = app.warn_of_script_rights().await;
+    let script_rights = app.report_script_isolation(works.dispatcher.node_id()).await?;
     let directory = app.config.ldap.weakness();
     let secrets = app.warn_of_secrets().await?;
     let listener = app.config.listener_weakness();
@@ -129,6 +130,7 @@ pub(super) struct Works {
     sweeper: Option<Sweeper>,
     sender: Option<Sender>,
     logins: LoginRenewal,
+    certificates: CertificateWatch,
     sealer: AuditSealer,
 }
 
@@ -143,18 +145,20 @@ impl Works {
         let sweeper = app.sweeper(&dispatcher)?;
         let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
         let (sealer, logins) = (dispatcher.audit_sealer(), app.login_renewal());
-        Ok(Self { dispatcher, core, sweeper, sender, logins, sealer })
+        let certificates = app.certificate_watch(dispatcher.meter());
+        Ok(Self { dispatcher, core, sweeper, sender, logins, certificates, sealer })
     }
 
     /// Does it until `stop` is cancelled, and leaves in order then.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
-        let Self { mut dispatcher, core, sweeper, sender, logins, sealer } = self;
+        let Self { mut dispatcher, core, sweeper, sender, logins, certificates, sealer } = self;
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
         let fire = as_task(fire(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
         let renew = as_task(logins.run(stop.clone()));
+        let watch = as_task(certificates.run(stop.clone()));
         let seal = as_task(sealer.run(stop.clone()));
         let told = stop.clone();
         let dispatch = as_task(async move {
@@ -162,8 +166,8 @@ impl Works {
             dispatcher
         });
         let work = async {
-            let (dispatcher, (), (), (), (), ()) =
-                tokio::join!(dispatch, fire, sweep, tell, renew, seal);
+            let (dispatcher, (), (), (), (), (), ()) =
+                tokio::join!(dispatch, fire, sweep, tell, renew, watch, seal);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
             dispatcher.leave().await

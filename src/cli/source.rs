@@ -136,7 +136,9 @@ async fn check(
         let cures = source_words::cures(uses, &checked, global.lang());
         // What cannot be reached has been said.
         let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
-        let sources = std::slice::from_ref(uses.source);
+        let source = app.with_password(uses.source).await;
+        let source = source.unwrap_or_else(|_| uses.source.clone());
+        let sources = std::slice::from_ref(&source);
         let mut report = check_jobs(&app.config, sources, jobs.iter().copied(), dependencies).await;
         // Its ledger is described with the source.
         report.findings.retain(|finding| !finding.problem.kind().starts_with("ledger"));

@@ -23,7 +23,7 @@ pub(super) fn list(all: &[Uses<'_>], lang: Lang) -> String {
             }
             let password = match place.password {
                 None => "-".to_owned(),
-                Some((from, Password::Set)) => from,
+                Some((from, Password::Set | Password::NotAsked)) => from,
                 Some((from, Password::Missing)) => {
                     format!("{from} {}", lang.pick("NOT SET", "未设置"))
                 }

@@ -35,9 +35,19 @@ pub(super) async fn kill(
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }
-    out::note(&match global.lang() {
-        Lang::En => format!("batch {no} is being stopped"),
-        Lang::Zh => format!("正在停止批次 {no}"),
+    let is_owned = is_held(app, found.batch_id).await?;
+    out::note(&match (is_owned, no_wait, global.lang()) {
+        (true, _, Lang::En) => format!("batch {no} is being stopped"),
+        (true, _, Lang::Zh) => format!("正在停止批次 {no}"),
+        (false, true, Lang::En) => format!(
+            "batch {no} is marked to be stopped; no process has it: the next that serves ends it, or batch kill \
+             without --no-wait"
+        ),
+        (false, true, Lang::Zh) => format!(
+            "批次 {no} 已标记为停止;目前没有进程持有它:将由下一个服务进程结束,或去掉 --no-wait 重新执行 batch kill"
+        ),
+        (false, false, Lang::En) => format!("no process has batch {no}: it is ended here"),
+        (false, false, Lang::Zh) => format!("没有进程持有批次 {no}:由本命令结束"),
     });
     if no_wait {
         return Ok(Ended::Well);
@@ -46,6 +56,16 @@ pub(super) async fn kill(
     let ended = View::of(app, found.batch_id).await?;
     print(&ended, global.lang());
     Ok(Ended::Well)
+}
+
+/// Whether a living process has the batch.
+async fn is_held(app: &App, id: BatchId) -> Result<bool> {
+    let mut tx = app.db.read().await?;
+    let holder = match &store::batch::get(&mut tx, id).await?.owner {
+        Some(owner) => store::node::find(&mut tx, owner).await?,
+        None => None,
+    };
+    Ok(holder.is_some_and(|holder| holder.lease_until > app.clock.now()))
 }
 
 /// Waits until the process that has the batch has ended it; when there is none, ends it here.

@@ -1,6 +1,6 @@
 //! `[http]`: where people and programs knock, and how long they may stay.
 
-use super::{BadConfig, Config};
+use super::{BadConfig, Config, SecretSetting};
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
 use crate::domain::network::Network;
@@ -25,6 +25,8 @@ pub struct Http {
     pub tls_key: PathBuf,
     /// A PEM file; empty asks no client for a certificate.
     pub tls_client_ca: PathBuf,
+    /// A PEM file with revocation lists; empty is none.
+    pub tls_client_crl: PathBuf,
     /// executors or all.
     pub tls_client_for: String,
     /// Whether `probes` speaks TLS too.
@@ -55,6 +57,8 @@ pub struct Oidc {
     pub client_secret_env: String,
     /// A file.
     pub client_secret_file: PathBuf,
+    /// A secret of `[secret_stores]`; empty is none.
+    pub client_secret_name: SecretSetting,
     /// What people call it.
     pub name: String,
     /// The claim that is the user's name here.

@@ -1,8 +1,8 @@
 //! `[ldap]`: a directory that users log in with.
 
-use super::BadConfig;
 use super::http::read_grant;
 use super::notify::secret;
+use super::{BadConfig, SecretSetting};
 use crate::domain::access::Grant;
 use crate::domain::directory_account::normalize_dn;
 use crate::outbound::is_here;
@@ -34,6 +34,8 @@ pub struct Ldap {
     pub bind_dn: String,
     /// A file; empty is the environment.
     pub bind_password_file: PathBuf,
+    /// A secret of `[secret_stores]`; empty is none.
+    pub bind_password_secret: SecretSetting,
     /// Where users are.
     pub base: String,
     /// How one is found.
@@ -108,6 +110,9 @@ impl Ldap {
 
     /// The password of `bind_dn`, from its file or from the environment.
     pub fn bind_password(&self) -> Result<LdapPassword, BadConfig> {
+        if let Some(shared) = self.bind_password_secret.require("ldap.bind_password_secret")? {
+            return Ok(Some(shared.get()));
+        }
         secret("ldap.bind_password_file", &self.bind_password_file, PASSWORD)
     }
 

@@ -1,6 +1,7 @@
 //! `[notify]`: how people hear, and when.
 
-use super::{BadConfig, Config};
+use super::{BadConfig, Config, SecretSetting};
+use crate::domain::secret::SharedSecret;
 use crate::engine::outbox;
 use crate::notify::{
     Auth, ChannelOptions, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,
@@ -76,6 +77,8 @@ pub struct Mail {
     pub auth: String,
     /// Where the password stands; empty is the environment.
     pub password_file: PathBuf,
+    /// A secret of `[secret_stores]`; empty is none.
+    pub password_secret: SecretSetting,
     /// What we call ourselves; empty is the machine's name.
     pub hello: String,
 }
@@ -273,8 +276,13 @@ impl Mail {
         let login = match self.user.as_str() {
             "" => None,
             user => {
-                let password =
-                    secret("notify.mail.password_file", &self.password_file, MAIL_PASSWORD)?;
+                let password = match self.password_secret.require("notify.mail.password_secret")? {
+                    Some(shared) => Some(shared),
+                    None => {
+                        secret("notify.mail.password_file", &self.password_file, MAIL_PASSWORD)?
+                            .map(SharedSecret::new)
+                    }
+                };
                 let password = password.ok_or_else(|| {
                     bad(format!(
                         "notify.mail.user is {user} and there is no password; put it into \

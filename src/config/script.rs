@@ -4,7 +4,9 @@ use crate::config::Config;
 use crate::db::sqlite_file::{metadata_file, with_companions};
 use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
+use crate::domain::script_limits::{CgroupPolicy, ScriptLimitSettings, ScriptLimits};
 use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
+use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::script_confinement::ScriptFiles;
 use crate::secret_store::secret_file::resolve_path;
 use anyhow::Result;
@@ -21,6 +23,16 @@ pub struct Script {
     pub inherit_env: Vec<String>,
     /// Processes of one script; 0 is no limit.
     pub max_processes: u32,
+    /// MiB of memory of one script; 0 is no limit.
+    pub max_memory_mib: u32,
+    /// Processors of one script; 0 is no limit.
+    pub max_cpus: f64,
+    /// "off", "auto" or "required".
+    pub cgroups: String,
+    /// A folder of the cgroup v2 hierarchy; empty is where `serve` was started.
+    pub cgroup_parent: PathBuf,
+    /// Group to its own limits.
+    pub limits: BTreeMap<String, GroupLimits>,
     /// "off", "auto" or "required".
     pub isolation: String,
     /// Absolute paths.
@@ -37,6 +49,33 @@ pub struct Script {
     /// installed in its place since.
     #[serde(skip, default = "running_program")]
     pub supervisor: Option<PathBuf>,
+}
+
+/// `[script.limits.GROUP]`: what is not said is as for all groups.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupLimits {
+    /// 0 is no limit.
+    pub max_processes: Option<u32>,
+    /// MiB; 0 is no limit.
+    pub max_memory_mib: Option<u32>,
+    /// 0 is no limit.
+    pub max_cpus: Option<f64>,
+}
+
+/// Processors, at least and at most: what the kernel takes, and what a machine may have.
+const CPUS: (f64, f64) = (0.01, 4_096.0);
+/// MiB with which an interpreter starts at all.
+const LEAST_MEMORY_MIB: u32 = 4;
+
+/// In hundredths of a processor, once they were checked.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "0.01 to 4,096 was checked"
+)]
+fn cpu_percent(cpus: f64) -> Option<u32> {
+    (cpus > 0.0).then(|| (cpus * 100.0).round() as u32)
 }
 
 /// The file that this process runs, by the kernel's own link to it.
@@ -68,6 +107,7 @@ impl Script {
             "script.secrets is {:?}; write \"environment\" or \"files\"",
             self.secrets
         );
+        self.check_limits()?;
         for (group, user) in &self.run_as {
             anyhow::ensure!(
                 group == ANY_GROUP || GroupCode::parse(group).is_ok(),
@@ -82,7 +122,76 @@ impl Script {
     }
 }
 
+impl Script {
+    fn check_limits(&self) -> Result<()> {
+        anyhow::ensure!(
+            CgroupPolicy::parse(&self.cgroups).is_some(),
+            "script.cgroups is {:?}; write \"auto\", \"required\" or \"off\"",
+            self.cgroups
+        );
+        anyhow::ensure!(
+            self.cgroup_parent.as_os_str().is_empty() || self.cgroup_parent.is_absolute(),
+            "script.cgroup_parent is {}; it must be an absolute path below /sys/fs/cgroup",
+            self.cgroup_parent.display()
+        );
+        let all = ("script".to_owned(), Some(self.max_memory_mib), Some(self.max_cpus));
+        let own = self.limits.iter().map(|(group, limits)| {
+            (format!("script.limits.{group}"), limits.max_memory_mib, limits.max_cpus)
+        });
+        for (key, memory, cpus) in own.chain([all]) {
+            let (memory, cpus) = (memory.unwrap_or(0), cpus.unwrap_or(0.0));
+            anyhow::ensure!(
+                memory == 0 || memory >= LEAST_MEMORY_MIB,
+                "{key}.max_memory_mib is {memory}; no interpreter starts with less than {LEAST_MEMORY_MIB}, and 0 is no limit"
+            );
+            anyhow::ensure!(
+                cpus == 0.0 || (CPUS.0..=CPUS.1).contains(&cpus),
+                "{key}.max_cpus is {cpus}; write a number of processors between {} and {}, such as 1.5, or 0 for no limit",
+                CPUS.0,
+                CPUS.1
+            );
+        }
+        for group in self.limits.keys() {
+            anyhow::ensure!(
+                GroupCode::parse(group).is_ok(),
+                "script.limits has {group:?}; name a group, and write limits for all others in [script] itself"
+            );
+        }
+        Ok(())
+    }
+}
+
 impl Config {
+    /// How much scripts may use.
+    pub fn script_limits(&self) -> ScriptLimitSettings {
+        let script = &self.script;
+        let limits = |memory: u32, processes: u32, cpus| ScriptLimits {
+            memory_mib: (memory > 0).then_some(memory),
+            processes: (processes > 0).then_some(processes),
+            cpu_percent: cpu_percent(cpus),
+        };
+        let by_group = script.limits.iter().map(|(group, own)| {
+            let own = limits(
+                own.max_memory_mib.unwrap_or(script.max_memory_mib),
+                own.max_processes.unwrap_or(script.max_processes),
+                own.max_cpus.unwrap_or(script.max_cpus),
+            );
+            (group.clone(), own)
+        });
+        ScriptLimitSettings {
+            default: limits(script.max_memory_mib, script.max_processes, script.max_cpus),
+            by_group: by_group.collect(),
+            cgroups: CgroupPolicy::parse(&script.cgroups).unwrap_or_default(),
+        }
+    }
+
+    /// The control groups that hold them to it.
+    pub fn script_cgroups(&self) -> CgroupTree {
+        let parent = &self.script.cgroup_parent;
+        let parent = (!parent.as_os_str().is_empty()).then(|| parent.clone());
+        CgroupTree::new(CgroupPolicy::parse(&self.script.cgroups).unwrap_or_default(), parent)
+    }
+
     /// As whom scripts run, and how far they are isolated.
     pub fn script_users(&self) -> ScriptUsers {
         let policy = IsolationPolicy::parse(&self.script.isolation).unwrap_or_default();
@@ -115,6 +224,35 @@ impl Config {
             hidden: hidden.collect(),
             read: self.script.read.clone(),
             write: self.script.write.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use crate::domain::id::GroupCode;
+
+    #[test]
+    fn a_group_has_what_it_does_not_say_from_all_groups() {
+        let text = "[script]\nmax_memory_mib = 512\nmax_cpus = 2\n[script.limits.gl]\nmax_memory_mib = 0\nmax_processes = 9\n";
+        let limits = Config::read(text).expect("config").script_limits();
+        let of = |code: &str| limits.choose(&GroupCode::parse(code).expect("a group")).describe();
+        assert_eq!(of("ar").as_deref(), Some("memory 512 MiB, 2 processors"));
+        assert_eq!(of("gl").as_deref(), Some("9 processes, 2 processors"));
+        assert!(!Config::read("").expect("config").script_limits().is_any());
+    }
+    #[test]
+    fn limits_that_cannot_be_are_refused_with_their_key() {
+        for (text, said) in [
+            ("[script]\ncgroups = 'yes'\n", "script.cgroups is \"yes\""),
+            ("[script]\nmax_cpus = 0.001\n", "script.max_cpus is 0.001"),
+            ("[script]\nmax_memory_mib = 1\n", "script.max_memory_mib is 1"),
+            ("[script.limits.gl]\nmax_cpus = -1\n", "script.limits.gl.max_cpus is -1"),
+            ("[script.limits.'*']\nmax_cpus = 1\n", "in [script] itself"),
+        ] {
+            let error = Config::read(text).expect_err(text);
+            assert!(format!("{error:#}").contains(said), "{error:#}");
         }
     }
 }

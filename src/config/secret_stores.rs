@@ -2,7 +2,7 @@
 
 use super::{BadConfig, Config};
 use crate::domain::group_access::GroupAccess;
-use crate::domain::id::GroupCode;
+use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::script_isolation::ANY_GROUP;
 use crate::outbound::is_here;
 use crate::secret_store::secret_file::resolve_path;
@@ -77,6 +77,12 @@ pub struct SecretEntrySettings {
     /// The other groups that may use it; `*` is every group.
     #[serde(default)]
     pub groups: Vec<String>,
+    /// Data sources that may have it as their password.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Whether settings of Procession may have it as their password: `database.password_secret` and its like.
+    #[serde(default)]
+    pub for_procession: bool,
 }
 
 fn kv_mount() -> String {
@@ -247,7 +253,15 @@ impl SecretEntrySettings {
             let form = if kind == "vault" { "PATH#FIELD" } else { "the name of a file" };
             return Err(fault.of(&format!("{at}.key"), format!("is {key:?}; write {form}")));
         }
-        Ok(SecretEntry { key, access: self.access(&at, fault)? })
+        let sources = self.sources.iter().map(|text| {
+            let parsed = SourceName::parse(text);
+            parsed.map_err(|_| {
+                fault.of(&at, format!("has {text:?}, which is no name of a data source"))
+            })
+        });
+        let sources = sources.collect::<Result<_, _>>()?;
+        let for_procession = self.for_procession;
+        Ok(SecretEntry { key, access: self.access(&at, fault)?, sources, for_procession })
     }
 
     /// A secret of a store is for nobody unless the settings say for whom.
@@ -257,8 +271,11 @@ impl SecretEntrySettings {
             parsed.map_err(|_| fault.of(at, format!("has {text:?}, which is no code of a group")))
         };
         if self.owner_group.is_empty() && self.groups.is_empty() {
+            if !self.sources.is_empty() || self.for_procession {
+                return Ok(GroupAccess { owner_group: None, groups: Some(Vec::new()) });
+            }
             let words = "names no group; write groups = [\"GROUP\"] or owner_group, or groups = [\"*\"] for every \
-                         group";
+                         group; or sources = [\"SOURCE\"] for the password of a data source";
             return Err(fault.of(at, words));
         }
         if self.groups.iter().any(|group| group == ANY_GROUP) {

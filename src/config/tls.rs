@@ -1,6 +1,7 @@
 //! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to executors and their admins.
 
 use super::{BadConfig, Config, Executors, Http};
+use crate::domain::certificate_expiry::CertificateRole;
 use crate::outbound::{ClientTlsFiles, NamedFile, provider, unfit_key};
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
@@ -23,6 +24,7 @@ pub struct ListenerTlsFiles {
     cert: NamedFile,
     key: NamedFile,
     client_ca: Option<(NamedFile, ClientCertificateRule)>,
+    client_crl: Option<NamedFile>,
 }
 
 /// TLS of a listener as its files say.
@@ -52,7 +54,7 @@ impl ListenerTlsFiles {
     /// The same, where nobody is asked for a certificate.
     #[must_use]
     pub fn without_client_certificates(self) -> Self {
-        Self { client_ca: None, ..self }
+        Self { client_ca: None, client_crl: None, ..self }
     }
 
     /// The certificate that the listener shows.
@@ -84,11 +86,23 @@ impl ListenerTlsFiles {
                 digest.update(&pem);
                 let roots = Arc::new(file.authorities(&pem)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                let verifier = match &self.client_crl {
+                    None => verifier,
+                    Some(lists) => {
+                        let pem = lists.read()?;
+                        digest.update(&pem);
+                        verifier.with_crls(lists.revocation_lists(&pem)?)
+                    }
+                };
                 let verifier = match rule {
                     ClientCertificateRule::Executors => verifier.allow_unauthenticated(),
                     ClientCertificateRule::Everyone => verifier,
                 };
-                builder.with_client_cert_verifier(verifier.build().map_err(|e| file.fault(e))?)
+                let verifier = verifier.build().map_err(|error| {
+                    let named = self.client_crl.as_ref().unwrap_or(file);
+                    named.fault(error)
+                })?;
+                builder.with_client_cert_verifier(verifier)
             }
         };
         let (chain, private) = (self.cert.certificates(&cert)?, self.key.private_key(&key)?);
@@ -116,7 +130,9 @@ impl Http {
             _ => ClientCertificateRule::Executors,
         };
         let client_ca = NamedFile::of("http.tls_client_ca", &self.tls_client_ca);
-        Some(ListenerTlsFiles { cert, key, client_ca: client_ca.map(|file| (file, rule)) })
+        let client_ca = client_ca.map(|file| (file, rule));
+        let client_crl = NamedFile::of("http.tls_client_crl", &self.tls_client_crl);
+        Some(ListenerTlsFiles { cert, key, client_ca, client_crl })
     }
 
     /// Refuses settings that do not fit each other. Files are read when a listener is opened.
@@ -136,6 +152,11 @@ impl Http {
             }
             (false, false) if is_set(&self.tls_client_ca) => {
                 return bad("tls_client_ca needs TLS; set http.tls_cert and http.tls_key too");
+            }
+            _ if is_set(&self.tls_client_crl) && !is_set(&self.tls_client_ca) => {
+                return bad(
+                    "tls_client_crl needs http.tls_client_ca; name the authorities whose certificates it revokes",
+                );
             }
             (false, false) if self.probes_tls => {
                 return bad("probes_tls needs http.tls_cert and http.tls_key");
@@ -185,6 +206,24 @@ impl Config {
         }
     }
 
+    /// The files with certificates and revocation lists that this process uses.
+    pub fn certificate_files(&self) -> Vec<(NamedFile, CertificateRole)> {
+        let http = &self.http;
+        let named = [
+            ("http.tls_cert", &http.tls_cert, CertificateRole::Own),
+            ("http.tls_client_ca", &http.tls_client_ca, CertificateRole::Authority),
+            ("http.tls_client_crl", &http.tls_client_crl, CertificateRole::RevocationList),
+            ("executors.tls_cert", &self.executors.tls_cert, CertificateRole::Own),
+            ("executors.tls_ca", &self.executors.tls_ca, CertificateRole::Authority),
+            ("ldap.tls_ca", &self.ldap.tls_ca, CertificateRole::Authority),
+            ("notify.mail.ca_file", &self.notify.mail.ca_file, CertificateRole::Authority),
+        ];
+        let stores = self.secret_stores.values().map(|store| &store.tls_ca);
+        let stores = stores.map(|path| ("secret_stores.tls_ca", path, CertificateRole::Authority));
+        let all = named.into_iter().chain(stores);
+        all.filter_map(|(key, path, role)| Some((NamedFile::of(key, path)?, role))).collect()
+    }
+
     /// What somebody on the way to the listener could do.
     pub fn listener_weakness(&self) -> Option<String> {
         let address = self.http().ok()?.listen?;
@@ -212,6 +251,10 @@ mod tests {
             ("tls_key = 'a'", "http.tls_key is set and http.tls_cert is not"),
             ("tls_client_ca = 'a'", "http.tls_client_ca needs TLS"),
             ("probes_tls = true", "http.probes_tls needs"),
+            (
+                "tls_cert = 'a'\ntls_key = 'b'\ntls_client_crl = 'c'",
+                "http.tls_client_crl needs http.tls_client_ca",
+            ),
             ("tls_client_for = 'some'", "http.tls_client_for is \"some\"; write executors or all"),
             (
                 "tls_cert = 'a'\ntls_key = 'b'\npublic_url = 'http://p.example'",

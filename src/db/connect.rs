@@ -3,7 +3,7 @@
 
 use crate::db::hint::Hub;
 use crate::db::nodelay::without_delay;
-use crate::db::pool::{End, Plan, Pool, Precedence};
+use crate::db::pool::{End, Plan, Pool, Precedence, RotatedPassword};
 use crate::db::session_settings::{Keeping, postgres_session, prepare_postgres};
 use crate::db::single_round_trip::{Alone, takes_compounds};
 use crate::db::sqlite_file::{create_private, keep_private};
@@ -15,7 +15,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -28,6 +28,8 @@ pub struct Settings {
     pub url: SecretString,
     /// The password, when it is not in the URL.
     pub password: Option<SecretString>,
+    /// The password where it is replaced while the program runs; each new connection takes it as it is then.
+    pub rotated_password: Option<Arc<RwLock<SecretString>>>,
     /// Connections at most (SQLite: readers; it has one writer).
     pub max_connections: u32,
     /// How long to try to connect.
@@ -239,6 +241,7 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
     let plan = |most, options| Plan {
         end,
         options,
+        rotated: None,
         prepare: None,
         most,
         patience: settings.connect_timeout,
@@ -253,6 +256,12 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
     let first = options.connect().await.map_err(said)?;
     let reader = Pool::new(plan(settings.max_connections.max(1), options), first);
     Ok(Pools::Sqlite { writer, reader })
+}
+
+/// How a new connection gets a password that is replaced meanwhile.
+fn rotated<O>(settings: &Settings, set: fn(O, &str) -> O) -> Option<RotatedPassword<O>> {
+    let password = settings.rotated_password.clone()?;
+    Some(RotatedPassword { password, set })
 }
 
 /// With whether it takes compound statements.
@@ -277,6 +286,7 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bo
     let plan = Plan {
         end: End::Server,
         options,
+        rotated: rotated(settings, MySqlConnectOptions::password),
         prepare: Some(prepare),
         most: settings.max_connections.max(1),
         patience: settings.connect_timeout,
@@ -305,6 +315,7 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
     let plan = Plan {
         end: End::Server,
         options,
+        rotated: rotated(settings, PgConnectOptions::password),
         prepare: Some(postgres_session),
         most: settings.max_connections.max(1),
         patience: settings.connect_timeout,

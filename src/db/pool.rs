@@ -11,9 +11,10 @@ use crate::db::nodelay::without_delay;
 use crate::db::pooled_connection::{Lent, Loan};
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
+use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::{ConnectOptions, Connection, Database, Executor as _};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -58,10 +59,31 @@ type Options<DB> = <<DB as Database>::Connection as Connection>::Options;
 pub(in crate::db) type Prepare<DB> =
     for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
 
+/// A password that is replaced while the program runs.
+pub(in crate::db) struct RotatedPassword<O> {
+    pub(in crate::db) password: Arc<RwLock<SecretString>>,
+    pub(in crate::db) set: fn(O, &str) -> O,
+}
+
+impl<O> Clone for RotatedPassword<O> {
+    fn clone(&self) -> Self {
+        Self { password: Arc::clone(&self.password), set: self.set }
+    }
+}
+
+impl<O> RotatedPassword<O> {
+    fn apply(&self, options: O) -> O {
+        let now = self.password.read().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.set)(options, now.expose_secret())
+    }
+}
+
 /// How a pool is to be.
 pub(in crate::db) struct Plan<DB: Database> {
     pub(in crate::db) end: End,
     pub(in crate::db) options: Options<DB>,
+    /// The password, where it is replaced while the program runs.
+    pub(in crate::db) rotated: Option<RotatedPassword<Options<DB>>>,
     /// Run on each new connection.
     pub(in crate::db) prepare: Option<Prepare<DB>>,
     pub(in crate::db) most: u32,
@@ -209,9 +231,9 @@ impl<DB: Driver> Pool<DB> {
     /// A pool of its own to the same database with other options, with no connection yet.
     pub(in crate::db) fn beside(&self, options: Options<DB>, most: u32) -> Self {
         let Plan { end, prepare, patience, limit, .. } = self.0.plan;
-        let shown = self.0.plan.shown.clone();
+        let (shown, rotated) = (self.0.plan.shown.clone(), self.0.plan.rotated.clone());
         Self(Arc::new(Home {
-            plan: Plan { end, options, prepare, most, patience, limit, shown },
+            plan: Plan { end, options, rotated, prepare, most, patience, limit, shown },
             places: Arc::new(Semaphore::new(usize::try_from(most.max(1)).unwrap_or(1))),
             idle: Mutex::default(),
             urgent: AtomicUsize::default(),
@@ -421,7 +443,12 @@ impl<DB: Driver> Home<DB> {
     }
 
     async fn connect_once(&self) -> sqlx::Result<DB::Connection> {
-        let connecting = self.plan.options.connect();
+        let options = self.plan.options.clone();
+        let options = match &self.plan.rotated {
+            Some(rotated) => rotated.apply(options),
+            None => options,
+        };
+        let connecting = options.connect();
         match self.plan.end {
             End::Server => without_delay(connecting).await,
             End::File | End::Memory => connecting.await,

@@ -10,7 +10,7 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, QueueId};
+use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::lease::Uptime;
 use crate::domain::params::BatchValues;
@@ -213,6 +213,11 @@ impl QueueDispatcher {
             meter,
             traces: Traces::default(),
         })
+    }
+
+    /// The identity of this process.
+    pub fn node_id(&self) -> &NodeId {
+        self.node.id()
     }
 
     /// The admin of executors in this process.

@@ -1,9 +1,11 @@
 //! Whether this process is alive and ready, and why not: asked by the front door, answered within a
 //! second whatever the database does.
 
+use crate::domain::certificate_expiry::{CertificateEnd, due_ends};
 use crate::domain::lease::Uptime;
 use crate::domain::misfire::LATE_MS;
 use crate::domain::skew::Verdict;
+use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::heartbeat::Heart;
@@ -38,13 +40,14 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`, or the name of a loop.
+    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`, `certificates`, or
+    /// the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
     /// Whether the process does its work, and somebody should look all the same.
     pub is_degraded: bool,
-    /// In words; no address, setting or value of anything.
+    /// In words; no address, path or value of anything.
     pub detail: String,
 }
 
@@ -107,6 +110,7 @@ impl Vitals {
         reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
         reasons.extend([self.lease(), self.clocks(), self.stays(), self.history()]);
         reasons.extend(self.meter.firing_delay_sec().map(fires));
+        reasons.extend(certificates(&self.meter.certificates(), self.clock.now()));
         reasons.extend(self.alive());
         reasons
     }
@@ -220,6 +224,21 @@ impl Vitals {
         };
         Reason::new("draining", ok, detail)
     }
+}
+
+/// Whether certificates end soon. One that has ended keeps clients away, and a restart would not help.
+fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<Reason> {
+    let last = ends.iter().map(|end| end.ends_at).min()?;
+    let due = due_ends(ends, now);
+    let detail = match due[..] {
+        [] => format!("the first ends on {}", last.to_utc().format("%Y-%m-%d")),
+        [first] => first.describe(now),
+        [first, ..] => {
+            format!("{}, and {} more end soon", first.describe(now), due.len() - 1)
+        }
+    };
+    let is_degraded = !due.is_empty();
+    Some(Reason { is_degraded, ..Reason::new("certificates", true, detail) })
 }
 
 /// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after

@@ -15,10 +15,10 @@ use crate::domain::time::Millis;
 use crate::engine::active::Active;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::reap_orphans::{orphan_context, orphan_task};
+use crate::engine::secret::SecretReader;
 use crate::engine::worker::{Job, Surroundings};
 use crate::handler;
 use crate::store::{Db, queue};
-use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,11 +139,9 @@ impl LockWatcher {
     }
 
     async fn follow(&self, state: &watch::Sender<LockState>) {
-        let task = orphan_task(&self.job, &self.snapshot);
-        let context = orphan_context(&self.job, &self.snapshot, &self.around);
         let mut was_held = false;
         loop {
-            match handler::holder_of_lock(&task, &context).await {
+            match self.ask().await {
                 Ok(Some(number)) if !was_held => {
                     was_held = true;
                     let node = self.owner.0.split('-').next().unwrap_or("unknown").to_owned();
@@ -180,6 +178,18 @@ impl LockWatcher {
         state.send_replace(LockState::Decided);
     }
 
+    /// The number of the session that holds the lock. The password of the source is read anew, as for each attempt.
+    async fn ask(&self) -> Result<Option<i64>, String> {
+        let mut task = orphan_task(&self.job, &self.snapshot);
+        let declared = &self.snapshot.shared.secrets;
+        let reader = SecretReader { job: &self.job, around: &self.around, declared };
+        if let Err(outcome) = reader.read_passwords(task.source.as_mut_slice()).await {
+            return Err(outcome.message.unwrap_or_default());
+        }
+        let context = orphan_context(&self.job, &self.snapshot, &self.around);
+        handler::holder_of_lock(&task, &context).await
+    }
+
     async fn write_wait(&self, what: Option<&str>) {
         if let Err(error) = self.try_write_wait(&self.around.db, what).await {
             tracing::warn!(
@@ -189,7 +199,7 @@ impl LockWatcher {
         }
     }
 
-    async fn try_write_wait(&self, db: &Db, what: Option<&str>) -> Result<()> {
+    async fn try_write_wait(&self, db: &Db, what: Option<&str>) -> anyhow::Result<()> {
         let mut tx = db.begin().await?;
         let (id, attempt) = (self.job.queue_id, self.job.attempt);
         queue::set_waits_on(&mut tx, id, attempt, &self.owner, what).await?;

@@ -4,6 +4,7 @@
 //! No label has a value that comes from users: each set is closed, so that a year of batches makes no
 //! more series than a day of them.
 
+mod certificates;
 mod cluster;
 mod database;
 mod outbox;
@@ -11,8 +12,10 @@ mod process;
 mod retention;
 mod spans;
 
+use crate::domain::certificate_expiry::CertificateEnd;
 use crate::domain::lease::Uptime;
 use crate::store::Counts;
+use certificates::Certificates;
 use cluster::Cluster;
 use database::Database;
 use outbox::Outbox;
@@ -61,6 +64,7 @@ pub struct Meter {
     spans: Spans,
     database: Database,
     process: Process,
+    certificates: Certificates,
     /// When each loop of this process turned last, by its name.
     loops: Mutex<BTreeMap<&'static str, Uptime>>,
 }
@@ -109,6 +113,7 @@ impl Default for Meter {
             spans: Spans::register(&mut registry),
             database: Database::register(&mut registry),
             process: Process::register(&mut registry),
+            certificates: Certificates::register(&mut registry),
             loops: Mutex::default(),
             registry,
         }
@@ -250,6 +255,16 @@ impl Meter {
     pub fn skew(&self, ms: i64, uncertainty_ms: i64) {
         self.cluster.skew.set(seconds(ms));
         self.cluster.uncertainty.set(seconds(uncertainty_ms));
+    }
+
+    /// When the certificates of this process end.
+    pub fn set_certificates(&self, ends: Vec<CertificateEnd>) {
+        self.certificates.set(ends);
+    }
+
+    /// When they do, as it was looked up last.
+    pub(super) fn certificates(&self) -> Vec<CertificateEnd> {
+        self.certificates.ends()
     }
 
     /// All meters in the text form of OpenMetrics, with what can be read at this moment.

@@ -14,6 +14,7 @@ use crate::engine::attempt_record::Recording;
 use crate::engine::db_retry::answered_at_last;
 use crate::engine::dispatcher::QueueDispatcher;
 use crate::engine::log_storage::append_of_orphan;
+use crate::engine::secret::SecretReader;
 use crate::engine::sub_batches::Children;
 use crate::engine::worker::{Job, Report, Surroundings, What};
 use crate::handler::{self, Claim, Context, StopReason, Task};
@@ -98,9 +99,13 @@ async fn ended(
     snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
 ) -> Outcome {
-    let (task, context) = (orphan_task(job, snapshot), orphan_context(job, snapshot, around));
+    let (mut task, context) = (orphan_task(job, snapshot), orphan_context(job, snapshot, around));
     if let Err(why) = context.claimed().await {
         return unconfirmed(&why);
+    }
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    if let Err(outcome) = reader.read_passwords(task.source.as_mut_slice()).await {
+        return unconfirmed(outcome.message.as_deref().unwrap_or_default());
     }
     let starts_again = handler::kind_of(&job.def).after_crash == AfterCrash::StartsAgain;
     if starts_again && job.def.sub_batch.is_none() && job.def.executor.is_none() {
@@ -143,6 +148,7 @@ pub(super) fn orphan_task(job: &Job, snapshot: &Snapshot) -> Task {
         check_sources: Vec::new(),
         last_checks: BTreeMap::new(),
         traceparent: None,
+        hidden_files: Vec::new(),
     }
 }
 

@@ -4,16 +4,18 @@
 use crate::domain::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
+use crate::domain::lease::Uptime;
 use crate::domain::outcome::{End, Outcome};
 use crate::domain::secret::SHORTEST;
 use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::source::{ReadPassword, Source};
 use crate::engine::db_retry::answered;
 use crate::engine::secret_encryption::KeyRing;
 use crate::engine::secret_store_wait::AwaitedStore;
 use crate::engine::worker::{Job, Surroundings};
 use crate::handler::StopReason;
-use crate::secret_store::ConfiguredSecret;
 use crate::secret_store::secret_file::SecretFile;
+use crate::secret_store::{ConfiguredSecret, SecretStores};
 use crate::store::secret::SealedSecret;
 use crate::store::{self, Db};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -50,6 +52,29 @@ impl SecretReader<'_> {
         Ok(found)
     }
 
+    /// The sources with the secrets that are their passwords, as they are now.
+    pub(super) async fn read_passwords(&self, sources: &mut [Source]) -> Result<(), Outcome> {
+        for source in sources {
+            let Some(name) = source.password_secret.clone() else { continue };
+            let read = match self.around.secret_stores.find(&name) {
+                Some(configured) => {
+                    refuse_foreign_source(&name, configured, source).map_err(failed)?;
+                    let mut store = AwaitedStore::new(self.job, self.around, &configured.store);
+                    store.read(&name, configured).await?
+                }
+                None => match self.declared.iter().find(|declared| declared.name == name) {
+                    Some(declared) => from_definition(&name, &declared.from).await,
+                    None => stored(&self.around.db, &name, &self.job.stop)
+                        .await
+                        .and_then(|found| open(&name, &found.sealed)),
+                }
+                .map_err(|why| failed(format!("source '{}': its password: {why}", source.name)))?,
+            };
+            source.read_password = ReadPassword(Some(read));
+        }
+        Ok(())
+    }
+
     async fn of_store(
         &self,
         name: &str,
@@ -70,6 +95,66 @@ impl SecretReader<'_> {
         refuse_foreign_group(name, &found.access, group)?;
         open(name, &found.sealed)
     }
+}
+
+/// A secret of a store is for no source unless the settings say so: who may use the source is written elsewhere.
+fn refuse_foreign_source(
+    name: &str,
+    secret: &ConfiguredSecret,
+    source: &Source,
+) -> Result<(), String> {
+    if secret.entry.sources.contains(&source.name) {
+        return Ok(());
+    }
+    Err(format!(
+        "source '{source}': its password is the secret {name}, which is not for this source; add sources = \
+         [\"{source}\"] to secret_stores.{store}.secrets.{name} in procession.toml of every node",
+        source = source.name,
+        store = secret.store,
+    ))
+}
+
+/// The same for who has no attempt: a source with the secret that is its password, read once.
+pub async fn read_source_password(
+    db: &Db,
+    stores: &SecretStores,
+    now: Uptime,
+    source: &Source,
+) -> Result<Source, String> {
+    let Some(name) = source.password_secret.as_deref() else { return Ok(source.clone()) };
+    let of_source = |why: String| format!("source '{}': its password: {why}", source.name);
+    let read = match stores.find(name) {
+        Some(configured) => {
+            refuse_foreign_source(name, configured, source)?;
+            let read = stores.read(configured, now).await;
+            read.map_err(|error| of_source(format!("secret {name}: {error}")))?.value
+        }
+        None => {
+            let found = async {
+                let mut tx = db.read().await?;
+                let declared = store::shared::declared_secrets(&mut tx).await?;
+                anyhow::Ok((declared, store::secret::find(&mut tx, name).await?))
+            };
+            let (declared, stored) = found
+                .await
+                .map_err(|error| of_source(format!("secret {name} cannot be read: {error:#}")))?;
+            let declared = declared.iter().find(|declared| declared.name == name);
+            match (declared, stored) {
+                (Some(declared), _) => from_definition(name, &declared.from).await,
+                (None, Some(stored)) => open(name, &stored.sealed),
+                (None, None) => Err(unknown_secret(name)),
+            }
+            .map_err(of_source)?
+        }
+    };
+    Ok(Source { read_password: ReadPassword(Some(read)), ..source.clone() })
+}
+
+fn unknown_secret(name: &str) -> String {
+    format!(
+        "secret {name} is not known; define it under secrets: in the definition, store it (procession secret \
+         set {name}), or name it under [secret_stores] in procession.toml of every node"
+    )
 }
 
 fn failed(words: String) -> Outcome {
@@ -120,12 +205,7 @@ async fn stored(
     let found = answered(stop, read)
         .await
         .map_err(|error| format!("secret {name} cannot be read: {error:#}"))?;
-    found.ok_or_else(|| {
-        format!(
-            "secret {name} is not known; define it under secrets: in the definition, store it (procession secret \
-             set {name}), or name it under [secret_stores] in procession.toml of every node"
-        )
-    })
+    found.ok_or_else(|| unknown_secret(name))
 }
 
 fn open(name: &str, sealed: &str) -> Result<SecretString, String> {

@@ -12,6 +12,7 @@ use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream};
 use crate::domain::params::{self, BoundParam, Outside, Start};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
+use crate::domain::shared_definitions::SecretFrom;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
@@ -34,13 +35,14 @@ use crate::engine::traces::traceparent;
 use crate::handler::log::{Line, RunLog};
 use crate::handler::{self, Context, StopReason, Task, checks};
 use crate::secret_store::SecretStores;
-use crate::store::Db;
 use crate::store::log::NewLine;
+use crate::store::{self, Db};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -281,22 +283,56 @@ async fn task(
         let message = format!("{found}; {}; nothing was run", found.fix());
         Outcome::ended(End::Failed, message).for_good()
     })?;
+    let hidden_files = hidden_files(job, snapshot, around).await?;
+    let mut sources: Vec<Source> = source.into_iter().chain(check_sources).cloned().collect();
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    reader.read_passwords(&mut sources).await?;
+    let check_sources = sources.split_off(usize::from(source.is_some()));
     Ok(Task {
         queue_id: job.queue_id,
         attempt: job.attempt,
         job: job.def.clone(),
         batch: job.batch.values.clone(),
         params,
-        source: source.cloned(),
+        source: sources.pop(),
         host: host(job, snapshot).cloned(),
         secrets,
         idem_key: job.idem_key.to_string(),
         is_unresolved: job.is_unresolved,
         lock_name: job.lock_name.clone(),
-        check_sources: check_sources.cloned().collect(),
+        check_sources,
         last_checks,
         traceparent: traceparent(job, around),
+        hidden_files,
     })
+}
+
+/// The files of all secrets that definitions name, of this batch and of others: no script is to see them.
+async fn hidden_files(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, Outcome> {
+    if job.def.script.is_none() {
+        return Ok(Vec::new());
+    }
+    let read = || async {
+        let mut tx = around.db.read().await?;
+        store::shared::secret_files(&mut tx).await
+    };
+    let now = answered(&job.stop, read).await.map_err(|error| {
+        let message =
+            format!("cannot look up which files hold secrets: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let declared = snapshot.shared.secrets.iter().filter_map(|secret| match &secret.from {
+        SecretFrom::File(path) => Some(path),
+        SecretFrom::Env(_) | SecretFrom::Sealed(_) => None,
+    });
+    let passwords = snapshot.sources.iter().filter_map(|source| source.password_file.as_ref());
+    let all: BTreeSet<&String> = now.iter().chain(declared).chain(passwords).collect();
+    // Where this process is: a script works elsewhere.
+    Ok(all.into_iter().filter_map(|path| std::path::absolute(path).ok()).collect())
 }
 
 /// A batch that goes on by the latest definition (`--latest`) takes over who may use its sources.

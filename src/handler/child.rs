@@ -7,11 +7,12 @@ use crate::domain::params::BoundParam;
 use crate::domain::script_isolation::IsolationLevel;
 use crate::domain::secret::Value;
 use crate::domain::text::{LINE_MAX, storable};
+use crate::handler::held_limits::HeldLimits;
 use crate::handler::lines::{Lines, Piece, Place};
 use crate::handler::log::RunLog;
 use crate::handler::process_tree::COOKIE;
 use crate::handler::script_account::ScriptAccount;
-use crate::handler::script_confinement::Confinement;
+use crate::handler::script_confinement::{Confinement, ScriptFiles};
 use crate::handler::script_outputs::{Closed, ScriptOutputs};
 use crate::handler::script_workdir::Dir;
 use crate::handler::{Options, Task};
@@ -45,29 +46,33 @@ pub(crate) struct Plan {
     pub(crate) account: Option<ScriptAccount>,
     /// What it is shut in with beside.
     pub(crate) confinement: Option<Confinement>,
+    /// How much it may use.
+    pub(crate) limits: HeldLimits,
 }
 
 impl Plan {
     /// Whether it may run under a supervisor alone, which takes away what our own user could give it.
     pub(crate) fn needs_supervisor(&self) -> bool {
-        self.account.is_some() || self.confinement.is_some()
+        self.account.is_some() || self.confinement.is_some() || self.limits.is_required
     }
 
     /// What the log says of it: as whom it runs and what it is shut in with.
     pub(crate) fn describe(&self) -> String {
         let user = self.account.as_ref().map(|account| format!(", user {}", account.name()));
         let walls = self.confinement.as_ref().map(|walls| format!(", {}", walls.describe()));
-        [user, walls].into_iter().flatten().collect()
+        let limits = self.limits.describe().map(|limits| format!(", limits: {limits}"));
+        [user, walls, limits].into_iter().flatten().collect()
     }
 }
 
-/// The plan for a task's script, which is written to `dir`, isolated as far as `level` says.
-pub(crate) fn plan(
-    task: &Task,
-    options: &Options,
-    dir: &Dir,
-    level: IsolationLevel,
-) -> Result<Plan, String> {
+/// What holds a script: walls and limits.
+pub(crate) struct Hold {
+    pub(crate) level: IsolationLevel,
+    pub(crate) limits: HeldLimits,
+}
+
+/// The plan for a task's script, which is written to `dir`, isolated and limited as `hold` says.
+pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir, hold: Hold) -> Result<Plan, String> {
     let script = task.job.script.as_deref().ok_or("the job has no script")?;
     let word = task.job.interpreter.as_deref().unwrap_or("sh");
     let interpreter = options.interpreters.get(word).ok_or_else(|| {
@@ -89,8 +94,14 @@ pub(crate) fn plan(
         account.set_variables(&mut variables, dir.path());
     }
     variables.extend(secrets.into_iter().map(|(name, path)| (name, path.display().to_string())));
-    let confinement = Confinement::new(level, &options.script_files, dir.path());
-    Ok(Plan { interpreter: interpreter.clone(), file, folder, variables, account, confinement })
+    let Hold { level, limits } = hold;
+    let hidden = options.script_files.hidden.iter().chain(&task.hidden_files).cloned();
+    let files = ScriptFiles { hidden: hidden.collect(), ..options.script_files.clone() };
+    let confinement = Confinement::new(level, &files, dir.path());
+    let cgroups = limits.cgroup.as_ref().map(|cgroup| cgroup.mount.clone());
+    let confinement = confinement.map(|shut| Confinement { cgroups, ..shut });
+    let interpreter = interpreter.clone();
+    Ok(Plan { interpreter, file, folder, variables, account, confinement, limits })
 }
 
 /// Bytes of one variable with its name, `=` and the zero byte at its end, on Linux (MAX_ARG_STRLEN).

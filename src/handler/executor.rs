@@ -198,6 +198,7 @@ mod tests {
             check_sources: Vec::new(),
             last_checks: BTreeMap::new(),
             traceparent: None,
+            hidden_files: Vec::new(),
         }
     }
 

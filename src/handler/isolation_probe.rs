@@ -57,6 +57,7 @@ async fn isolate_nothing(program: &Path, files: &ScriptFiles) -> Result<(), Stri
         processes: None,
         account: None,
         confinement: Confinement::new(IsolationLevel::Processes, files, dir.path()),
+        cgroup: None,
         folder: dir.path().to_owned(),
         interpreter: PathBuf::new(),
         file: PathBuf::new(),

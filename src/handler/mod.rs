@@ -8,11 +8,13 @@ pub mod approval;
 mod batch;
 mod bind;
 mod call_values;
+pub mod cgroup_tree;
 pub mod checks;
 mod child;
 mod cursors;
 mod earlier_attempts;
 mod executor;
+mod held_limits;
 mod http;
 mod http_answer;
 mod init_process;
@@ -35,6 +37,7 @@ mod routine_lookup;
 pub(crate) mod run_on_source;
 mod script;
 pub mod script_account;
+mod script_cgroup;
 pub mod script_confinement;
 mod script_exit;
 pub mod script_init;
@@ -71,9 +74,11 @@ use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::{BatchValues, BoundParam};
 use crate::domain::queue::QueueStatus;
 use crate::domain::script_isolation::ScriptUsers;
+use crate::domain::script_limits::ScriptLimitSettings;
 use crate::domain::source::Source;
 use crate::domain::success_rules::Earlier;
 use crate::domain::time::Millis;
+use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::isolation_probe::IsolationProbe;
 use crate::handler::script_confinement::ScriptFiles;
 use futures_util::future::BoxFuture;
@@ -182,6 +187,8 @@ pub struct Task {
     pub last_checks: BTreeMap<String, Earlier>,
     /// The header `traceparent` for what it calls, where traces are made.
     pub traceparent: Option<String>,
+    /// Files that an isolated script does not see, beside those of the settings: secrets of definitions. Absolute paths.
+    pub hidden_files: Vec<PathBuf>,
 }
 
 /// Why a body must stop.
@@ -391,8 +398,10 @@ pub struct Options {
     /// The program that keeps scripts (`procession script-keeper`); without one, a script outlives a
     /// worker that is killed.
     pub keeper: Option<PathBuf>,
-    /// Processes that one script may have at once, where the system can limit them.
-    pub script_processes: Option<u32>,
+    /// How much a script may use.
+    pub script_limits: ScriptLimitSettings,
+    /// What holds them to it.
+    pub script_cgroups: CgroupTree,
     /// As whom scripts run.
     pub script_users: ScriptUsers,
     /// The files that isolated scripts may use, and those that they do not see.

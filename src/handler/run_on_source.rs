@@ -299,6 +299,7 @@ pub(crate) fn reach(
         refused.map_err(|said| format!("source '{name}' at {at}: {said}; nothing was run"))?;
     }
     let password = match (&source.password_env, &source.password_file) {
+        _ if source.password_secret.is_some() => Some(password_of_secret(source)?),
         (Some(variable), _) => Some(std::env::var(variable).map_err(|_| {
             format!("source '{name}': its password should be in {variable}, which is not set")
         })?),
@@ -315,4 +316,17 @@ pub(crate) fn reach(
         DialectName::Mysql | DialectName::Postgres => let_all_through,
     };
     Ok((Target { url, password: password.map(SecretString::from), label, timeout, guard }, at))
+}
+
+/// Who started this has read it; one who cannot read secrets does not come this far with one.
+fn password_of_secret(source: &Source) -> Result<String, String> {
+    let read = source.read_password.0.as_ref().map(|read| read.expose_secret().to_owned());
+    read.ok_or_else(|| {
+        let secret = source.password_secret.as_deref().unwrap_or_default();
+        format!(
+            "source '{}': its password is the secret {secret}, which is read where its definition has been applied; \
+             apply it, and ask there",
+            source.name
+        )
+    })
 }

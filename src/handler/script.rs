@@ -8,9 +8,11 @@
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::retry::ErrorClass;
-use crate::domain::script_isolation::{IsolationLevel, IsolationPolicy};
-use crate::handler::child::{self, Pipes, Plan, Reader};
+use crate::domain::script_isolation::{IsolationLevel, IsolationPolicy, describe_start};
+use crate::domain::script_limits::ScriptLimits;
+use crate::handler::child::{self, Hold, Pipes, Plan, Reader};
 use crate::handler::earlier_attempts;
+use crate::handler::held_limits::HeldLimits;
 use crate::handler::run_on_source::end_of;
 use crate::handler::script_exit::Ending;
 use crate::handler::script_supervised::{self, Kept, NoStart};
@@ -69,20 +71,25 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     }
     let dir = tokio::task::spawn_blocking(Dir::create).await.unwrap_or_else(|e| Err(e.into()));
     let dir = dir.map_err(|e| format!("cannot make a private folder: {e}"))?;
-    let level = find_level(ctx).await?;
-    let plan = child::plan(task, &ctx.options, &dir, level)?;
+    let limits = HeldLimits::find(task, ctx).await?;
+    let hold = Hold { level: find_level(ctx).await?, limits };
+    let plan = child::plan(task, &ctx.options, &dir, hold)?;
     let mut runner = match Runner::start(&plan, &child::run_name(task), ctx).await {
         Ok(runner) => runner,
         Err(NoStart::Unfit(said) | NoStart::Failed(said)) => return Err(said),
         Err(NoStart::Stopped(reason)) => return Ok(stopped_before(reason)),
         Err(NoStart::Lost(said)) => return Ok(Outcome::ended(End::Unknown, said)),
     };
-    let how = plan.describe();
-    ctx.log.line(Stream::System, format!("started as process {}{how}", runner.pid()));
+    let how = runner.describe(&plan);
+    ctx.log.line(Stream::System, describe_start(runner.pid(), &how));
     let mut reader = Reader::new(&ctx.log, ctx.options.outputs);
     let ending = watch(&mut runner, &mut reader, ctx).await;
     Ok(match ending {
         Ending::Own(status) => settle(status, reader),
+        Ending::OutOfMemory(status) => {
+            let why = plan.limits.limits.describe_memory_kill();
+            Outcome { message: Some(why), ..settle(status, reader) }
+        }
         Ending::Stopped(reason) => Outcome::ended(end_of(reason), said_of(reason)),
         Ending::Lapsed => Outcome::ended(
             End::Returned,
@@ -158,6 +165,15 @@ impl Runner {
         }
         let alone = Alone::start(plan, run).map_err(NoStart::Failed)?;
         Ok(Self::Alone(Box::new(alone)))
+    }
+
+    /// What the log says of how it runs.
+    fn describe(&self, plan: &Plan) -> String {
+        match self {
+            Self::Kept(_) => plan.describe(),
+            Self::Alone(_) if plan.limits.limits == ScriptLimits::default() => String::new(),
+            Self::Alone(_) => ", its limits are not held without a keeper".to_owned(),
+        }
     }
 
     fn pid(&self) -> i32 {

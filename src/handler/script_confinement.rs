@@ -49,6 +49,8 @@ pub(crate) struct Confinement {
     pub(crate) folder: PathBuf,
     /// What is not there for it.
     pub(crate) hidden: Vec<PathBuf>,
+    /// The mount of control groups, where it has one: it may not write there, or it could leave its own.
+    pub(crate) cgroups: Option<PathBuf>,
     /// The files it may use; whatever its user may when `None`.
     pub(crate) files: Option<FileAccess>,
 }
@@ -75,6 +77,7 @@ impl Confinement {
             user: (user.user != 0).then_some(user),
             folder: folder.to_owned(),
             hidden: files.hidden.clone(),
+            cgroups: None,
             files: access,
         })
     }

@@ -7,6 +7,8 @@ use std::process::ExitStatus;
 pub(crate) enum Ending {
     /// By itself; what it left behind has been seen to.
     Own(ExitStatus),
+    /// The kernel killed it, or a process that it needed, because its memory was used up. All are proven gone.
+    OutOfMemory(ExitStatus),
     /// It was stopped; it and all it started are proven gone.
     Stopped(StopReason),
     /// Its keeper ended it, because this process gave no sign of life; all are proven gone.
@@ -30,6 +32,16 @@ pub(crate) fn stopping(reason: StopReason) -> &'static str {
 
 /// What is said when the grace is over.
 pub(crate) const FORCED: &str = "still there after the grace: KILL sent to its process group";
+
+/// What is said when the kernel killed for memory; the end of the script says the limit.
+pub(crate) const OUT_OF_MEMORY: &str = "the memory it may use was used up: the kernel killed it";
+
+/// What is said when it could not start processes.
+pub(crate) fn out_of_processes(times: u64) -> String {
+    format!(
+        "it had as many processes as it may (script.max_processes): {times} more were not started"
+    )
+}
 
 /// What is said when nothing is left.
 pub(crate) fn gone(pid: i32, seconds: f64) -> String {

@@ -4,6 +4,7 @@
 //! supervisor (PDEATHSIG), so `kill -9` of the worker and of the supervisor at once leaves nothing behind; only when a
 //! script ended well and left a process on purpose does it stay as that process's parent.
 
+use crate::handler::script_cgroup::CgroupDoor;
 use crate::handler::script_confinement::Confinement;
 use crate::handler::script_landlock;
 use crate::handler::script_launch::{LaunchedScript, close_output, hear_of_children};
@@ -27,15 +28,20 @@ pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no supervisor: {e}"))?;
-    if let Err(why) = prepare(&order, confinement) {
-        say(&leash, &Said::Cannot(why));
-        return Ok(());
-    }
+    // Before its folder is out of reach.
+    let door = order.cgroup.as_ref().map(CgroupDoor::open).transpose();
+    let door = match door.and_then(|door| prepare(&order, confinement).map(|()| door)) {
+        Ok(door) => door,
+        Err(why) => {
+            say(&leash, &Said::Cannot(why));
+            return Ok(());
+        }
+    };
     say(&leash, &Said::Ready);
     if !is_told_to_go_on(&leash) {
         return Ok(());
     }
-    let started = LaunchedScript::start(&order)
+    let started = LaunchedScript::start(&order, door.as_ref())
         .and_then(|script| Ok(InitProcess { script, children: hear_of_children()? }));
     match started {
         Err(why) => say(&leash, &Said::Cannot(why)),

@@ -1,6 +1,7 @@
 //! Starting a script from the process that is to be its parent: its supervisor, or the init process of its namespace.
 
 use crate::handler::script_account::AccountIds;
+use crate::handler::script_cgroup::CgroupDoor;
 use crate::handler::script_confinement::FileAccess;
 use crate::handler::supervisor_protocol::Order;
 use nix::errno::Errno;
@@ -32,7 +33,8 @@ pub(crate) struct Reaped {
 }
 
 impl LaunchedScript {
-    pub(crate) fn start(order: &Order) -> Result<Self, String> {
+    /// `door` leads to its control group, where it has one.
+    pub(crate) fn start(order: &Order, door: Option<&CgroupDoor>) -> Result<Self, String> {
         refuse_folder(order)?;
         let mut command = Command::new(&order.interpreter);
         command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
@@ -41,7 +43,11 @@ impl LaunchedScript {
             command.uid(account.user).gid(account.group);
             give_pipes(account);
         }
-        let child = command.spawn().map_err(|e| describe(order, &e))?;
+        let mut spawn = || command.spawn().map_err(|e| describe(order, &e));
+        let child = match door {
+            Some(door) => door.start_inside(spawn)?,
+            None => spawn()?,
+        };
         let pid = i32::try_from(child.id()).unwrap_or(0);
         Ok(Self { child, pid, has_ended: false })
     }

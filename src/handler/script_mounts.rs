@@ -26,6 +26,7 @@ pub(crate) fn arrange(
     mount(Some("proc"), "/proc", Some("proc"), plain, None::<&str>)
         .map_err(|e| format!("cannot mount /proc: {e}"))?;
     let own = open_folder(&confinement.folder)?;
+    confinement.cgroups.as_deref().map_or(Ok(()), make_read_only)?;
     if let Some(files) = &confinement.files {
         let named = open_named(files);
         give_own_temporaries(&confinement.folder, account)?;

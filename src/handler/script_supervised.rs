@@ -34,6 +34,7 @@ pub(crate) struct Kept {
     pid: i32,
     family: Family,
     is_lapsed: bool,
+    is_out_of_memory: bool,
 }
 
 /// Why a script does not run under a keeper.
@@ -95,9 +96,10 @@ impl Kept {
         let cannot = |e: std::io::Error| format!("cannot start {}: {e}", program.display());
         let order = Order {
             lease: ctx.options.script_lease,
-            processes: ctx.options.script_processes,
+            processes: plan.limits.rlimit_processes,
             account: plan.account.as_ref().map(|account| account.ids),
             confinement: plan.confinement.clone(),
+            cgroup: plan.limits.cgroup.clone(),
             folder: plan.folder.clone(),
             interpreter: plan.interpreter.clone(),
             file: plan.file.clone(),
@@ -126,6 +128,7 @@ impl Kept {
             pid,
             family: Family::new(pid, run),
             is_lapsed: false,
+            is_out_of_memory: false,
         })
     }
 
@@ -200,6 +203,7 @@ impl Kept {
         }
         match self.gone(ctx).await {
             Ok(()) if is_lapsed => Ending::Lapsed,
+            Ok(()) if self.is_out_of_memory && !status.success() => Ending::OutOfMemory(status),
             Ok(()) => Ending::Own(status),
             Err(said) => Ending::Unknown(said),
         }
@@ -272,6 +276,13 @@ impl Kept {
                 ctx.log.line(Stream::System, script_exit::left(*pid, name, *fate));
             }
             Some(Said::Lapsed) => self.is_lapsed = true,
+            Some(Said::OutOfMemory) => {
+                self.is_out_of_memory = true;
+                ctx.log.line(Stream::System, script_exit::OUT_OF_MEMORY);
+            }
+            Some(Said::OutOfProcesses(times)) => {
+                ctx.log.line(Stream::System, script_exit::out_of_processes(*times));
+            }
             _ => {}
         }
         said

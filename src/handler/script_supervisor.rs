@@ -11,6 +11,7 @@
 
 use crate::handler::init_process::{self, InitProcess, NoScript};
 use crate::handler::process_tree::{COOKIE, Hunt, Process, below, open_marker, pids, processes};
+use crate::handler::script_cgroup::{CgroupDoor, LimitEvents, ScriptCgroup};
 use crate::handler::script_exit::Fate;
 use crate::handler::script_launch::{LaunchedScript, Reaped, close_output, hear_of_children};
 use crate::handler::stopwatch::Stopwatch;
@@ -46,6 +47,13 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
         say(&leash, &Said::Unfit(why));
         return Ok(());
     }
+    let cgroup = match order.cgroup.as_ref().map(ScriptCgroup::create).transpose() {
+        Ok(cgroup) => cgroup,
+        Err(why) => {
+            say(&leash, &Said::Cannot(why));
+            return Ok(());
+        }
+    };
     let init = order.confinement.as_ref().map(|shut| InitProcess::start(&order, shut)).transpose();
     let init = match init {
         Ok(init) => init,
@@ -67,7 +75,7 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
         }
         Err(NoScript::Lost(why)) => return Err(why),
     };
-    Keeper::new(&order, leash, script)?.watch()
+    Keeper::new(&order, leash, script, cgroup)?.watch()
 }
 
 /// Tries whether this machine can isolate scripts as the order says.
@@ -126,7 +134,9 @@ impl Script {
         }
         // For a try to come, should this process be killed with its worker.
         let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
-        let script = LaunchedScript::start(order).map_err(NoScript::Cannot);
+        let door = order.cgroup.as_ref().map(CgroupDoor::open).transpose();
+        let script = door.and_then(|door| LaunchedScript::start(order, door.as_ref()));
+        let script = script.map_err(NoScript::Cannot);
         drop(marker);
         script.map(Self::Direct)
     }
@@ -164,6 +174,7 @@ struct Keeper {
     /// How long that may be.
     time: Duration,
     script: Script,
+    cgroup: Option<ScriptCgroup>,
     /// Its process group.
     group: i32,
     /// It is known how the script ended.
@@ -181,7 +192,12 @@ enum Over {
 }
 
 impl Keeper {
-    fn new(order: &Order, leash: UnixStream, script: Script) -> Result<Self, String> {
+    fn new(
+        order: &Order,
+        leash: UnixStream,
+        script: Script,
+        cgroup: Option<ScriptCgroup>,
+    ) -> Result<Self, String> {
         let group = script.group();
         let births_and_deaths = match hear_of_children() {
             Ok(made) => made,
@@ -195,7 +211,8 @@ impl Keeper {
         say(&leash, &Said::Started(group));
         // The worker's last renewal may be a third of a lease old already.
         let (lease, since, time) = (order.lease, Stopwatch::start(), order.lease * 2 / 3);
-        Ok(Self { leash, lease, since, time, script, group, has_ended: false, births_and_deaths })
+        let has_ended = false;
+        Ok(Self { leash, lease, since, time, script, cgroup, group, has_ended, births_and_deaths })
     }
 
     fn watch(&mut self) -> Result<(), String> {
@@ -261,9 +278,22 @@ impl Keeper {
         let reaped = self.script.reap();
         if let Some(status) = reaped.ended {
             self.has_ended = true;
+            self.tell_limits();
             say(&self.leash, &Said::Ended(status));
         }
         reaped.is_anybody_left
+    }
+
+    /// Which limits the kernel held.
+    fn tell_limits(&self) {
+        let events = self.cgroup.as_ref().map(ScriptCgroup::read_events).unwrap_or_default();
+        let LimitEvents { memory_kills, refused_processes } = events;
+        if memory_kills > 0 {
+            say(&self.leash, &Said::OutOfMemory);
+        }
+        if refused_processes > 0 {
+            say(&self.leash, &Said::OutOfProcesses(refused_processes));
+        }
     }
 
     fn tell_left<'a>(&self, left: impl Iterator<Item = &'a Process>, fate: Fate) {
@@ -280,9 +310,16 @@ impl Keeper {
         }
         let (mut hunt, own) = (Hunt::default(), own());
         let all_of_it = |all: &[Process]| below(all, &BTreeSet::from([own]), 0);
+        // At once and all, whatever they are doing: what it can end needs no hunt.
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
         hunt.freeze(&all_of_it);
         let (mut pause, longest) = BLOWS;
         loop {
+            if let Some(cgroup) = &self.cgroup {
+                cgroup.kill();
+            }
             if let Script::Isolated(init, _) = &mut self.script {
                 init.kill();
             }

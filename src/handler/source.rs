@@ -39,6 +39,8 @@ pub enum Password {
     Set,
     /// It is not, so no connection can be opened.
     Missing,
+    /// A secret that was not asked for.
+    NotAsked,
 }
 
 /// Where a source is, without asking it.
@@ -48,7 +50,13 @@ pub fn place(source: &Source) -> Place {
     let dialect = DialectName::of_url(url);
     let shown = dialect.map(|dialect| address::shown(dialect, url));
     let is_there = |there: bool| if there { Password::Set } else { Password::Missing };
+    let of_secret = source.password_secret.as_ref().map(|secret| {
+        let is_read = source.read_password.0.is_some();
+        let state = if is_read { Password::Set } else { Password::NotAsked };
+        (format!("secret {secret}"), state)
+    });
     let password = match (&source.password_env, &source.password_file) {
+        _ if of_secret.is_some() => of_secret,
         (Some(name), _) => Some((name.clone(), is_there(std::env::var(name).is_ok()))),
         (None, Some(file)) => {
             Some((file.clone(), is_there(SecretFile::read(Path::new(file)).is_ok())))

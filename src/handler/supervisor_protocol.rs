@@ -1,6 +1,7 @@
 //! What a worker and the keeper of its script say to each other: over the arguments, and then over
 //! the leash, a socket whose end tells each of them that the other is gone.
 
+use crate::handler::cgroup_tree::CgroupOrder;
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_confinement::Confinement;
 use crate::handler::script_exit::Fate;
@@ -46,6 +47,10 @@ pub(crate) enum Said {
     Left(i32, Fate, String),
     /// The lease ran out before the script ended; all are being ended.
     Lapsed,
+    /// The kernel killed processes of the script, because its memory was used up.
+    OutOfMemory,
+    /// So many processes were not started, because it had as many as it may.
+    OutOfProcesses(u64),
 }
 
 impl Said {
@@ -61,6 +66,8 @@ impl Said {
             Self::Left(pid, Fate::Killed, name) => format!("killed {pid} {}", flat(name)),
             Self::Left(pid, Fate::LeftAlone, name) => format!("spared {pid} {}", flat(name)),
             Self::Lapsed => "lapsed".to_owned(),
+            Self::OutOfMemory => "out-of-memory".to_owned(),
+            Self::OutOfProcesses(times) => format!("out-of-processes {times}"),
         }
     }
 
@@ -80,6 +87,8 @@ impl Said {
             "killed" => left(Fate::Killed)?,
             "spared" => left(Fate::LeftAlone)?,
             "lapsed" => Self::Lapsed,
+            "out-of-memory" => Self::OutOfMemory,
+            "out-of-processes" => Self::OutOfProcesses(rest.parse().ok()?),
             _ => return None,
         })
     }
@@ -101,6 +110,8 @@ pub(crate) struct Order {
     pub(crate) account: Option<AccountIds>,
     /// What it is shut in with.
     pub(crate) confinement: Option<Confinement>,
+    /// The control group that it gets.
+    pub(crate) cgroup: Option<CgroupOrder>,
     /// Where it works.
     pub(crate) folder: PathBuf,
     /// What runs it.
@@ -111,7 +122,7 @@ pub(crate) struct Order {
 
 impl Order {
     /// As arguments behind `WORD`.
-    pub(crate) fn words(&self) -> [OsString; 8] {
+    pub(crate) fn words(&self) -> [OsString; 9] {
         let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
         [
             self.lease.as_millis().to_string().into(),
@@ -120,6 +131,7 @@ impl Order {
             id(|account| account.group).into(),
             // Paths that are not UTF-8 are refused with the settings.
             serde_json::to_string(&self.confinement).unwrap_or_default().into(),
+            serde_json::to_string(&self.cgroup).unwrap_or_default().into(),
             self.folder.clone().into(),
             self.interpreter.clone().into(),
             self.file.clone().into(),
@@ -128,7 +140,8 @@ impl Order {
 
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<OsString> = words.collect();
-        let [lease, processes, user, group, confinement, folder, interpreter, file] = &words[..]
+        let [lease, processes, user, group, confinement, cgroup, folder, interpreter, file] =
+            &words[..]
         else {
             return None;
         };
@@ -141,6 +154,7 @@ impl Order {
             processes: (processes > 0).then_some(processes),
             account: (account.user > 0).then_some(account),
             confinement: serde_json::from_str(confinement.to_str()?).ok()?,
+            cgroup: serde_json::from_str(cgroup.to_str()?).ok()?,
             folder: folder.into(),
             interpreter: interpreter.into(),
             file: file.into(),
@@ -151,6 +165,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::script_limits::{CgroupController, ScriptLimits};
     use crate::handler::script_confinement::FileAccess;
 
     #[test]
@@ -168,6 +183,8 @@ mod tests {
             Said::Left(7, Fate::Killed, "a (b) c".to_owned()),
             Said::Left(8, Fate::LeftAlone, String::new()),
             Said::Lapsed,
+            Said::OutOfMemory,
+            Said::OutOfProcesses(12),
         ] {
             assert_eq!(Said::read(&said.line()), Some(said));
         }
@@ -188,14 +205,23 @@ mod tests {
                 user: None,
                 folder: "/tmp/a folder".into(),
                 hidden: vec!["/etc/procession/\"key\"".into()],
+                cgroups: Some("/sys/fs/cgroup".into()),
                 files: Some(FileAccess::default()),
+            }),
+            cgroup: Some(CgroupOrder {
+                mount: "/sys/fs/cgroup".into(),
+                home: "/sys/fs/cgroup/procession-serve".into(),
+                folder: "/sys/fs/cgroup/procession-scripts/1-2-x".into(),
+                limits: ScriptLimits { memory_mib: Some(512), ..ScriptLimits::default() },
+                controllers: vec![CgroupController::Memory],
             }),
             folder: "/tmp/a folder".into(),
             interpreter: "/bin/sh".into(),
             file: "/tmp/a folder/script".into(),
         };
         assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
-        let free = Order { processes: None, account: None, confinement: None, ..order };
+        let free =
+            Order { processes: None, account: None, confinement: None, cgroup: None, ..order };
         assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
         assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
     }

@@ -1,5 +1,6 @@
 //! What is set about channels, with every secret at hand and none of them shown.
 
+use crate::domain::secret::SharedSecret;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -105,7 +106,7 @@ pub struct Login {
     /// The user.
     pub user: String,
     /// Its password; for XOAUTH2 the token.
-    pub password: SecretString,
+    pub password: SharedSecret,
     /// How it is said.
     pub auth: Auth,
 }

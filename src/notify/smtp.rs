@@ -35,7 +35,7 @@ pub(super) struct Smtp {
     tls: Tls,
     parameters: Option<TlsParameters>,
     hello: ClientId,
-    login: Option<(Credentials, Vec<Mechanism>)>,
+    login: Option<Login>,
     timeout: Duration,
     idle_max: usize,
     idle: Mutex<Vec<Idle>>,
@@ -75,7 +75,7 @@ impl Smtp {
             tls: options.tls,
             parameters,
             hello: options.hello.clone().map_or_else(ClientId::default, ClientId::Domain),
-            login: options.login.as_ref().map(credentials),
+            login: options.login.clone(),
             timeout,
             idle_max: options.idle,
             idle: Mutex::default(),
@@ -181,8 +181,10 @@ impl Smtp {
             let upgraded = connection.starttls(parameters, &self.hello).await;
             upgraded.map_err(|error| failed("no TLS with", &error))?;
         }
-        if let Some((credentials, mechanisms)) = &self.login {
-            let welcome = connection.auth(mechanisms, credentials).await;
+        if let Some(login) = &self.login {
+            // Each time, because the password may have been replaced.
+            let (credentials, mechanisms) = credentials(login);
+            let welcome = connection.auth(&mechanisms, &credentials).await;
             welcome.map_err(|error| failed("cannot log in to", &error) + &login_hint(&error))?;
         }
         Ok(connection)
@@ -221,7 +223,7 @@ fn parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, Strin
 }
 
 fn credentials(login: &Login) -> (Credentials, Vec<Mechanism>) {
-    let password = login.password.expose_secret().to_owned();
+    let password = login.password.get().expose_secret().to_owned();
     let mechanisms = match login.auth {
         Auth::Auto => vec![Mechanism::Plain, Mechanism::Login],
         Auth::Plain => vec![Mechanism::Plain],

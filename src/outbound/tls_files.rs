@@ -1,12 +1,14 @@
 //! Certificates and keys in PEM files: read, with faults that name setting, file and fix; and a client that reads
 //! them anew when they change.
 
-use super::{Way, built, client_of, machine_roots, provider};
+use super::address_verifier::tls_to_address;
+use super::{Way, built, client_of, machine_roots, tls_builder};
 use reqwest::{Client, ClientBuilder};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::fs::Metadata;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -69,6 +71,46 @@ impl NamedFile {
         })
     }
 
+    /// The revocation lists in it, one or more.
+    pub fn revocation_lists(
+        &self,
+        pem: &[u8],
+    ) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+        let found = found.map_err(|error| self.fault(format!("it is no PEM file: {error}")))?;
+        match found.is_empty() {
+            true => Err(self.fault(
+                "it holds no revocation list in PEM form (-----BEGIN X509 CRL-----); openssl crl -inform der -in \
+                 FILE makes one of a DER file",
+            )),
+            false => Ok(found),
+        }
+    }
+
+    /// Whose the certificates in it are, and when each ends, in seconds since 1970.
+    pub fn certificate_ends(&self, pem: &[u8]) -> Result<Vec<(String, i64)>, String> {
+        let end = |der: &CertificateDer<'_>| {
+            let (_, found) = x509_parser::parse_x509_certificate(der)
+                .map_err(|error| self.fault(format!("a certificate cannot be read: {error}")))?;
+            Ok((found.subject().to_string(), found.validity().not_after.timestamp()))
+        };
+        self.certificates(pem)?.iter().map(end).collect()
+    }
+
+    /// Whose the revocation lists in it are, and until when there should be a newer one, in seconds since 1970. One that
+    /// does not say so has no end.
+    pub fn list_ends(&self, pem: &[u8]) -> Result<Vec<(String, i64)>, String> {
+        let mut ends = Vec::new();
+        for der in self.revocation_lists(pem)? {
+            let (_, found) = x509_parser::parse_x509_crl(&der).map_err(|error| {
+                self.fault(format!("a revocation list cannot be read: {error}"))
+            })?;
+            let issuer = found.issuer().to_string();
+            ends.extend(found.next_update().map(|end| (issuer, end.timestamp())));
+        }
+        Ok(ends)
+    }
+
     /// The authorities in it, one or more.
     pub fn authorities(&self, pem: &[u8]) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
@@ -96,16 +138,26 @@ impl ClientTlsFiles {
         self.authorities.iter().chain(identity)
     }
 
+    /// The authorities of a file alone; those of the machine when the setting is empty.
+    pub fn of_authorities(setting: &'static str, path: &std::path::Path) -> Self {
+        Self { authorities: NamedFile::of(setting, path), identity: None }
+    }
+
+    fn roots(&self) -> Result<RootCertStore, String> {
+        match &self.authorities {
+            Some(file) => file.authorities(&file.read()?),
+            None => machine_roots(),
+        }
+    }
+
+    /// TLS by them to a server whose certificate has to be for this address, for a library that takes names alone.
+    pub fn config_for_address(&self, address: IpAddr) -> Result<ClientConfig, String> {
+        tls_to_address(self.roots()?, address)
+    }
+
     /// TLS by them.
     pub fn config(&self) -> Result<ClientConfig, String> {
-        let roots = match &self.authorities {
-            Some(file) => file.authorities(&file.read()?)?,
-            None => machine_roots()?,
-        };
-        let config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("cannot prepare TLS: {error}"))?
-            .with_root_certificates(roots);
+        let config = tls_builder(self.roots()?)?;
         let Some((cert, key)) = &self.identity else { return Ok(config.with_no_client_auth()) };
         let chain = cert.certificates(&cert.read()?)?;
         let private = key.private_key(&key.read()?)?;
@@ -140,6 +192,7 @@ type Finish = Box<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
 
 /// A client whose certificates are read anew when their files change.
 pub struct ReloadedClient {
+    way: Way,
     files: ClientTlsFiles,
     finish: Finish,
     made: Mutex<Option<Made>>,
@@ -151,12 +204,21 @@ struct Made {
 }
 
 impl ReloadedClient {
-    /// `finish` adds what is the caller's: how long anything may take.
+    /// For a way with TLS. `finish` adds what is the caller's: how long anything may take.
     pub fn new(
         files: ClientTlsFiles,
         finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
     ) -> Self {
-        Self { files, finish: Box::new(finish), made: Mutex::default() }
+        Self::for_way(Way::Tls, files, finish)
+    }
+
+    /// The same for a way that may be in clear, where no file is read.
+    pub fn for_way(
+        way: Way,
+        files: ClientTlsFiles,
+        finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
+    ) -> Self {
+        Self { way, files, finish: Box::new(finish), made: Mutex::default() }
     }
 
     /// The client. When files have changed and cannot be used, it is the one of before, and the log says why.
@@ -179,7 +241,7 @@ impl ReloadedClient {
     }
 
     fn build(&self) -> Result<Client, String> {
-        built((self.finish)(client_of(self.files.config()?)))
+        built((self.finish)(client_with(self.way, &self.files)?))
     }
 }
 

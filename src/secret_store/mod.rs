@@ -7,6 +7,7 @@ pub mod vault;
 mod vault_answer;
 
 use crate::domain::group_access::GroupAccess;
+use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::lease::Uptime;
 use crate::secret_store::secret_file::SecretFile;
@@ -43,6 +44,10 @@ pub struct SecretEntry {
     pub key: String,
     /// Which groups may use it.
     pub access: GroupAccess,
+    /// Data sources that may have it as their password.
+    pub sources: Vec<SourceName>,
+    /// Whether settings of Procession itself may have it as their password.
+    pub for_procession: bool,
 }
 
 /// Why a store gives no secret; `Display` is the sentence for the user.

@@ -6,18 +6,17 @@
 //! developer.hashicorp.com/vault/api-docs and in OpenBao's `website/content/api-docs`.
 
 use crate::domain::lease::Uptime;
-use crate::outbound::{self, Way, chain, is_here};
+use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way, chain, is_here};
 use crate::secret_store::secret_file::{SecretFile, resolve_path};
 use crate::secret_store::vault_answer::{
     KvSecret, TokenState, VaultAnswer, VaultLogin, VaultVerdict,
 };
 use crate::secret_store::{ReadSecret, SecretStoreError};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method};
+use reqwest::{ClientBuilder, Method};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -152,7 +151,7 @@ struct RequestToken {
 pub struct VaultClient {
     store: String,
     options: VaultOptions,
-    client: Mutex<Option<Client>>,
+    client: ReloadedClient,
     session: tokio::sync::Mutex<Option<VaultSession>>,
     turns: Semaphore,
 }
@@ -166,7 +165,15 @@ impl std::fmt::Debug for VaultClient {
 impl VaultClient {
     pub(super) fn new(store: String, options: VaultOptions) -> Self {
         let turns = Semaphore::new(REQUESTS_AT_ONCE);
-        Self { store, options, client: Mutex::default(), session: Default::default(), turns }
+        let files = ClientTlsFiles::of_authorities(
+            "tls_ca",
+            options.tls_ca.as_deref().unwrap_or(Path::new("")),
+        );
+        let timeout = options.timeout;
+        let limited =
+            move |builder: ClientBuilder| builder.timeout(timeout).connect_timeout(timeout);
+        let client = ReloadedClient::for_way(Way::to(&options.address), files, limited);
+        Self { store, options, client, session: Default::default(), turns }
     }
 
     /// What somebody on the way to the server could do.
@@ -396,7 +403,7 @@ impl VaultClient {
         token: Option<&SecretString>,
         body: Option<Value>,
     ) -> Result<VaultAnswer, SecretStoreError> {
-        let client = self.client().await?;
+        let client = self.client.get().map_err(|error| self.unusable(error))?;
         let mut url = self.options.address.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("v1").extend(segments);
@@ -436,36 +443,6 @@ impl VaultClient {
             headers.insert(HeaderName::from_static("x-vault-token"), value);
         }
         Ok(headers)
-    }
-
-    /// The client, made when it is needed first.
-    async fn client(&self) -> Result<Client, SecretStoreError> {
-        let kept = || self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = kept().clone() {
-            return Ok(client);
-        }
-        let tls = match &self.options.tls_ca {
-            None => None,
-            Some(path) => {
-                let pem = tokio::fs::read(path).await;
-                let pem = pem.map_err(|error| {
-                    self.unusable(format!("tls_ca: {}: {error}", path.display()))
-                })?;
-                let tls = outbound::verified_tls(Some(&pem));
-                Some(tls.map_err(|error| self.unusable(format!("tls_ca: {error}")))?)
-            }
-        };
-        let builder = match tls {
-            Some(tls) => Ok(outbound::client_of(tls)),
-            None => outbound::client(Way::to(&self.options.address)),
-        };
-        let timeout = self.options.timeout;
-        let built = builder
-            .map(|builder| builder.timeout(timeout).connect_timeout(timeout))
-            .and_then(outbound::built);
-        let client = built.map_err(|error| self.unusable(error))?;
-        *kept() = Some(client.clone());
-        Ok(client)
     }
 
     fn whose(&self) -> String {

@@ -116,6 +116,18 @@ pub async fn note_notified(tx: &mut Tx, log_ids: &[i64]) -> Result<()> {
     noted.context("write job_execution_logs.notify_status").map(drop)
 }
 
+/// The first lines that Procession itself wrote to the logs of a job's attempts.
+pub async fn system_lines(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<(u32, String)>> {
+    let sql = "SELECT attempt, line_text FROM job_log_line \
+               WHERE queue_id = ? AND stream = 'system' AND line_no <= ? ORDER BY attempt, line_no";
+    // What is said before the start is a few lines; behind it a script may make any number.
+    let rows = tx.fetch_all(sql, &[queue_id.0.into(), 20_i64.into()]).await;
+    let rows = rows.context("read what the logs of a job say first")?;
+    rows.iter()
+        .map(|row| Ok((u32::try_from(row.int("attempt")?)?, row.text("line_text")?)))
+        .collect()
+}
+
 /// A stored change of status with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {

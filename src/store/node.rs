@@ -3,6 +3,7 @@
 use crate::db::Row;
 use crate::domain::id::NodeId;
 use crate::domain::node_placement::{Role, Roles};
+use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -51,6 +52,15 @@ pub async fn register(
     )
     .await
     .context("register this node")?;
+    Ok(())
+}
+
+/// Writes what scripts are kept from on this node, as JSON.
+pub async fn set_script_isolation(tx: &mut Tx, id: &NodeId, report: &str) -> Result<()> {
+    let sql = "UPDATE cluster_node SET script_isolation = ? WHERE node_id = ?";
+    tx.execute(sql, &[report.into(), id.0.as_str().into()])
+        .await
+        .context("write how this node isolates scripts")?;
     Ok(())
 }
 
@@ -152,6 +162,8 @@ pub struct Member {
     pub counted_at: Option<Millis>,
     /// Whether it takes nothing new, by its own word or an operator's.
     pub is_draining: bool,
+    /// What scripts are kept from there; none of a version before it was told, or before it is known.
+    pub script_isolation: Option<ScriptIsolationReport>,
     /// The program.
     pub version: String,
     /// When it started.
@@ -228,7 +240,7 @@ pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
         .fetch_all(
             "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
              incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
-             skew_ms FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id",
+             skew_ms, script_isolation FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id",
             &[since.to_utc().into()],
         )
         .await
@@ -257,6 +269,10 @@ fn member(row: &Row) -> Result<Member> {
         },
         counted_at: row.opt_time("counted_at")?.map(Millis::from),
         is_draining,
+        // What a newer program writes otherwise is not told.
+        script_isolation: row
+            .opt_text("script_isolation")?
+            .and_then(|text| serde_json::from_str(&text).ok()),
         version: row.text("version")?,
         started_at: row.time("started_at")?.into(),
         heartbeat_at: row.time("heartbeat_at")?.into(),

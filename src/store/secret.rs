@@ -82,6 +82,20 @@ pub async fn put(
     }
 }
 
+/// Says who may use a stored secret; its value stays.
+pub async fn set_access(tx: &mut Tx, name: &str, access: &GroupAccess, now: Millis) -> Result<()> {
+    let owner = access.owner_group.as_ref().map(GroupCode::as_str);
+    let allowed = group_access::allowed_groups_text(access)?;
+    tx.execute(
+        "UPDATE sealed_secret SET owner_group = ?, allowed_groups = ?, update_time = ? WHERE secret_name = ?",
+        &[owner.into(), allowed.as_deref().into(), now.to_utc().into(), name.into()],
+    )
+    .await
+    .context("say who may use the secret")?;
+    // What schedules keep in memory of the definition holds who may use it.
+    epoch::bump(tx, Epoch::Definition).await
+}
+
 /// A stored secret, sealed.
 pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>> {
     let sql = "SELECT sealed, owner_group, allowed_groups FROM sealed_secret WHERE secret_name = ?";

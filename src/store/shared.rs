@@ -5,7 +5,7 @@ use crate::domain::calendar::Calendars;
 use crate::domain::group_access::GroupAccess;
 use crate::domain::job::Shared;
 use crate::domain::pool::Pool;
-use crate::domain::shared_definitions::{Owner, SecretSource};
+use crate::domain::shared_definitions::{Owner, SecretFrom, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
 use crate::store::{Tx, calendar, secret};
@@ -80,6 +80,19 @@ pub async fn installation(tx: &mut Tx) -> Result<Installation> {
 pub async fn declared_secrets(tx: &mut Tx) -> Result<Vec<SecretSource>> {
     let rows = tx.fetch_all(SECRET_QUERY, &[]).await.context("read secret_source")?;
     bodies(&rows, "secret_source")
+}
+
+/// The files in which the installation keeps secrets by what its definitions say: secrets, and passwords of data sources.
+pub async fn secret_files(tx: &mut Tx) -> Result<Vec<String>> {
+    const PASSWORDS: &str = "SELECT password_file FROM data_source WHERE password_file IS NOT NULL";
+    let [declared, passwords] =
+        tx.fetch_sets([SECRET_QUERY, PASSWORDS]).await.context("read files of secrets")?;
+    let declared: Vec<SecretSource> = bodies(&declared, "secret_source")?;
+    let declared = declared.into_iter().filter_map(|secret| match secret.from {
+        SecretFrom::File(path) => Some(Ok(path)),
+        SecretFrom::Env(_) | SecretFrom::Sealed(_) => None,
+    });
+    declared.chain(passwords.iter().map(|row| Ok(row.text("password_file")?))).collect()
 }
 
 /// Which groups may use which secret, declared or stored; a declared one goes before a stored one.

@@ -20,7 +20,13 @@ pub fn without_places(defs: Definition) -> Definition {
             Some(DialectName::Mysql) => "mysql://hidden/hidden",
             Some(DialectName::Postgres) | None => "postgres://hidden/hidden",
         };
-        Source { url: url.to_owned(), password_env: None, password_file: None, ..source }
+        Source {
+            url: url.to_owned(),
+            password_env: None,
+            password_file: None,
+            password_secret: None,
+            ..source
+        }
     };
     Definition { sources: defs.sources.into_iter().map(hidden).collect(), ..defs }
 }

@@ -5,6 +5,7 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
 use crate::domain::lang::Lang;
 use crate::domain::queue::{QueueEntry, QueueStatus, Taken};
+use crate::domain::script_isolation::read_start;
 use crate::domain::source::DialectName;
 use crate::domain::time::Millis;
 use crate::store;
@@ -95,6 +96,8 @@ pub struct Attempt {
     pub message: Option<String>,
     /// The process that ran it.
     pub node: Option<String>,
+    /// What held its script: user, isolation and limits; empty is nothing, null of what is no script or whose log is gone.
+    pub script_hold: Option<String>,
 }
 
 /// A change of state.
@@ -203,6 +206,10 @@ impl Panel {
         let changes = store::log::of_entry(&mut tx, row.queue_id).await?;
         let of_row = store::outbox::of_row;
         let mails = of_row(&mut tx, row.batch_id, row.queue_id, MAILS).await?;
+        let script_holds = match row.attempt > 0 && view.snapshot.jobs[at].script.is_some() {
+            true => store::log::system_lines(&mut tx, row.queue_id).await?,
+            false => Vec::new(),
+        };
         let lines_removed = store::retention::lines_gone(&mut tx, row.batch_id).await?;
         let (group, code) = (view.batch.values.group.as_str(), row.job_code.as_str());
         let usual = store::history::of_job(&mut tx, group, code).await?;
@@ -228,7 +235,7 @@ impl Panel {
             children: neighbours(&view, dag.arrows(Node(at as u32))),
             params: params::of_job(app, &view, at).await?,
             why: reason.map(|reason| why::document(reason, lang, view.now)),
-            attempts: attempts(&changes),
+            attempts: attempts(&changes, &script_holds),
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),
             expected: usual.map(|of| Usual {
@@ -292,7 +299,11 @@ fn session(view: &View, at: usize, installation: &str) -> Option<Session> {
 }
 
 /// One for each start, from its changes of state.
-fn attempts(changes: &[LoggedChange]) -> Vec<Attempt> {
+fn attempts(changes: &[LoggedChange], system_lines: &[(u32, String)]) -> Vec<Attempt> {
+    let held = |attempt: u32| {
+        let mut lines = system_lines.iter().filter(|(of, _)| *of == attempt);
+        lines.find_map(|(_, line)| read_start(line)).map(str::to_owned)
+    };
     let mut tries: BTreeMap<u32, Attempt> = BTreeMap::new();
     for change in changes.iter().filter(|c| c.log.attempt > 0) {
         let log = &change.log;
@@ -309,6 +320,7 @@ fn attempts(changes: &[LoggedChange]) -> Vec<Attempt> {
             duration_ms: None,
             message: None,
             node: None,
+            script_hold: held(log.attempt),
         };
         let of = tries.entry(log.attempt).or_insert(fresh);
         of.status = status;

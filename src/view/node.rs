@@ -95,5 +95,6 @@ fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> Val
         "same_name": is_double,
         "address": member.offer.address,
         "version": member.version,
+        "scripts": member.script_isolation,
     })
 }

@@ -25,6 +25,8 @@ pub struct SecretDocument {
     pub sealed_by: Option<String>,
     /// When; null of one that is not stored.
     pub update_time: Option<String>,
+    /// What uses it, in words: `job LOAD (month_end)`, `source ledger`.
+    pub used_by: Vec<String>,
     /// The group it belongs to, which may always use it.
     pub owner_group: Option<String>,
     /// The other groups that may use it; none: no other when there is an owner, else every group.
@@ -44,6 +46,7 @@ impl From<&SecretListing> for SecretDocument {
             warning: listing.warning.clone(),
             sealed_by: listing.sealed_by.clone(),
             update_time: listing.sealed_at.map(|at| at.to_string()),
+            used_by: listing.used_by.clone(),
             owner_group: listing.access.owner_group.as_ref().map(ToString::to_string),
             groups: groups.map(|all| all.iter().map(ToString::to_string).collect()),
         }

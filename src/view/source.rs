@@ -54,7 +54,11 @@ pub fn as_json(uses: &Uses<'_>) -> Value {
         "name": uses.source.name, "dialect": dialect, "at": at.as_ref().ok(),
         "fault": at.as_ref().err(), "replaced_by": replaced_by,
         "password_from": password.as_ref().map(|(from, _)| from),
-        "password_is_set": password.as_ref().map(|(_, there)| *there == Password::Set),
+        "password_is_set": password.as_ref().and_then(|(_, there)| match there {
+            Password::Set => Some(true),
+            Password::Missing => Some(false),
+            Password::NotAsked => None,
+        }),
         "jobs": jobs,
     })
 }

@@ -88,6 +88,7 @@ async fn by_hand(folder: &Path, sql: &str) {
     let settings = procession::db::Settings {
         url: format!("sqlite:{}", folder.join("procession.db").display()).into(),
         password: None,
+        rotated_password: None,
         max_connections: 1,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),

@@ -222,6 +222,13 @@ async fn who_is_known_there_is_let_in_with_what_claims_give() {
     let seen = session(&is_in(&go(&server, &provider).await)).await;
     assert_eq!(seen["user"]["name"], "grace");
     assert_eq!(seen["grants"], json!([{ "group": "*", "role": "admin", "rights": [] }]));
+    // A password here would be a way in that the provider knows nothing of.
+    let root = server.admin().await;
+    let reset = server.send(Method::POST, "/users/grace/password-reset", &root, &json!({})).await;
+    assert!(
+        reset.is(422)["detail"].to_string().contains("by the provider of http.oidc"),
+        "{reset:?}"
+    );
     let text = format!("{:?}{}", server.audit().await, String::from_utf8_lossy(&server.dump()));
     assert!(!text.contains("canary-access-token"));
 }

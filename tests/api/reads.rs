@@ -3,6 +3,10 @@
 use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
+use procession::domain::group_access::GroupAccess;
+use procession::domain::id::GroupCode;
+use procession::domain::time::Millis;
+use procession::store::{self, secret::SealedSecret};
 use serde_json::{Value, json};
 
 /// Two groups, `ours` and `theirs`, with jobs whose codes alternate, and a schedule of each.
@@ -241,6 +245,47 @@ async fn secrets_are_listed_with_their_places_and_no_value() {
     let sent = json!({"value": "another-one", "reason": "why"});
     let refused = server.send(Method::PUT, "/secrets/A_PW", &admin, &sent).await.is(422);
     assert!(refused.to_string().contains("a stored one would not be used"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_stored_secret_is_given_to_groups_and_its_users_are_named() {
+    let server = Server::with("").await;
+    let admin = server.admin().await;
+    let defs = "groups: { gl: {}, risk: {} }\nsecrets: { DB_PW: { env: HOME } }\n\
+                sources: { ledger: { url: 'mysql://u@127.0.0.1/d', password_secret: DB_PW } }\n\
+                jobs: { A: { group: gl, type: SCRIPT, script: 'true', params: [{ name: p, value: '${secret.FX}' }] } }\n";
+    server.apply(defs).await;
+    let db = crate::util::connect(&server.database_url()).await;
+    let mut tx = db.begin().await.expect("a transaction");
+    let access = GroupAccess { owner_group: GroupCode::parse("gl").ok(), groups: None };
+    let sealed = SealedSecret { sealed: "sealed-text".to_owned(), access };
+    let now = Millis(1_700_000_000_000);
+    store::secret::put(&mut tx, "FX", &sealed, "ann", now).await.expect("stored");
+    tx.commit().await.expect("stored");
+    let listed = async || server.get("/secrets", &admin).await.is(200)["items"].clone();
+    let found = listed().await;
+    assert_eq!(
+        (&found[0]["name"], &found[0]["used_by"]),
+        (&json!("DB_PW"), &json!(["source ledger"]))
+    );
+    assert_eq!((&found[1]["name"], &found[1]["used_by"]), (&json!("FX"), &json!(["job A (gl)"])));
+    assert_eq!(found[1]["owner_group"], "gl");
+    // Its value stays, and so does what it opens.
+    let given = json!({"owner_group": "gl", "groups": ["risk"], "reason": "they book it"});
+    server.send(Method::PATCH, "/secrets/FX", &admin, &given).await.is(200);
+    let found = listed().await;
+    assert_eq!(found[1]["groups"], json!(["risk"]));
+    let mut tx = db.begin().await.expect("a transaction");
+    let stored = store::secret::find(&mut tx, "FX").await.expect("read").expect("there");
+    assert_eq!(stored.sealed, "sealed-text");
+    tx.rollback().await.expect("undone");
+    let nothing = server.send(Method::PATCH, "/secrets/FX", &admin, &json!({})).await.is(422);
+    assert!(nothing.to_string().contains("say who may use it"), "{nothing}");
+    server.send(Method::PATCH, "/secrets/NONE", &admin, &given).await.is(404);
+    server.send(Method::PATCH, "/secrets/DB_PW", &admin, &given).await.is(404);
+    let acts = format!("{:?}", server.audit().await);
+    assert!(acts.contains("secret grant") && acts.contains("for_groups"), "{acts}");
+    assert!(!acts.contains("sealed-text"), "{acts}");
 }
 
 #[tokio::test]

@@ -122,6 +122,7 @@ impl House {
         let settings = procession::db::Settings {
             url: url.into(),
             password: None,
+            rotated_password: None,
             max_connections: 1,
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),

@@ -19,6 +19,7 @@ fn settings(url: &str) -> Settings {
     Settings {
         url: SecretString::from(url),
         password: None,
+        rotated_password: None,
         max_connections: 1,
         connect_timeout: Duration::from_secs(5),
         statement_timeout: Duration::from_secs(30),

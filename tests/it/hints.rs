@@ -26,6 +26,7 @@ async fn elsewhere(url: &str) -> Db {
     let settings = Settings {
         url: url.to_owned().into(),
         password: None,
+        rotated_password: None,
         max_connections: 2,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),

@@ -365,6 +365,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
         let settings = Settings {
             url: relay.url(&scratch.url).into(),
             password: None,
+            rotated_password: None,
             max_connections: 4,
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),

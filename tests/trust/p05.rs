@@ -80,6 +80,7 @@ async fn connect(scratch: &Scratch) -> Db {
     let settings = Settings {
         url: scratch.url.clone().into(),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),
@@ -113,7 +114,8 @@ async fn process(db: &Db) -> QueueDispatcher {
         look_every: Duration::from_secs(5),
         script_lease: Duration::from_secs(60),
         keeper: None,
-        script_processes: None,
+        script_limits: Default::default(),
+        script_cgroups: Default::default(),
         script_users: ScriptUsers::default(),
         script_files: Default::default(),
         isolation_probe: Default::default(),

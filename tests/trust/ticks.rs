@@ -142,6 +142,7 @@ impl Ticks {
         let settings = Settings {
             url: SecretString::from(home),
             password: None,
+            rotated_password: None,
             max_connections: 2,
             connect_timeout: Duration::from_secs(20),
             statement_timeout: Duration::from_secs(30),

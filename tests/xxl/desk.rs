@@ -74,6 +74,7 @@ pub(crate) async fn connect(url: &str) -> Db {
     let settings = Settings {
         url: url.to_owned().into(),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
@@ -292,7 +293,8 @@ pub(crate) async fn start(
         look_every: Duration::from_secs(5),
         script_lease: Duration::from_secs(60),
         keeper,
-        script_processes: None,
+        script_limits: Default::default(),
+        script_cgroups: Default::default(),
         script_users: ScriptUsers::default(),
         script_files: Default::default(),
         isolation_probe: Default::default(),

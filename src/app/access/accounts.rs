@@ -159,8 +159,13 @@ impl Porter {
         let mut tx = self.db.begin().await?;
         let user = find(&mut tx, name).await?;
         // With a password here the user would still get in when the directory has closed the account.
-        if user.oidc.as_ref().is_some_and(|(issuer, _)| issuer == LDAP_ISSUER) {
-            return Err(NotGranted::InDirectory(user.name).into());
+        // The same of another provider: a password here would be a second way in that it knows nothing of.
+        match user.oidc {
+            Some((issuer, _)) if issuer == LDAP_ISSUER => {
+                return Err(NotGranted::InDirectory(user.name).into());
+            }
+            Some(_) => return Err(NotGranted::AtProvider(user.name).into()),
+            None => {}
         }
         let until = Some(now.plus(INITIAL_MS));
         store::user::set_password(&mut tx, user.id, &hash, until, now).await?;

@@ -6,17 +6,20 @@ use crate::domain::directory_account::{
     ACCOUNT_ATTRIBUTES, DirectoryEntry, describe_bind_refusal, normalize_dn,
 };
 use crate::domain::time::Millis;
-use crate::outbound::verified_tls;
+use crate::outbound::ClientTlsFiles;
 use ldap3::{
     DerefAliases, Ldap, LdapConnAsync, LdapConnSettings, LdapError, LdapResult, Scope, SearchEntry,
-    SearchOptions, dn_escape, ldap_escape,
+    SearchOptions, StdStream, dn_escape, ldap_escape,
 };
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
+use url::{Host, Url};
 
 /// Most groups of a user that are read.
 const GROUPS_MAX: i32 = 2_000;
@@ -71,7 +74,32 @@ pub(super) struct DirectoryAccount {
 pub(super) struct Directory {
     settings: Settings,
     password: LdapPassword,
+    tls_files: ClientTlsFiles,
     tls: Arc<ClientConfig>,
+}
+
+/// A server that is named by an IPv6 address. The library asks its certificate for the name `[::1]`, which is none, so it
+/// is given a connection that is open already, and a name that stands for the address.
+struct Ipv6Server {
+    address: SocketAddr,
+    /// The URL with that name.
+    url: String,
+}
+
+/// Nobody's name (RFC 2606).
+const IPV6_NAME: &str = "ipv6.invalid";
+
+impl Ipv6Server {
+    fn of_url(url: &str) -> Option<Self> {
+        let mut url = Url::parse(url).ok()?;
+        let address = match Host::parse(url.host_str()?).ok()? {
+            Host::Ipv6(address) => address,
+            Host::Domain(_) | Host::Ipv4(_) => return None,
+        };
+        let port = url.port().unwrap_or(if url.scheme() == "ldaps" { 636 } else { 389 });
+        url.set_host(Some(IPV6_NAME)).ok()?;
+        Some(Self { address: SocketAddr::new(address.into(), port), url: url.into() })
+    }
 }
 
 /// A connection; it ends when this is dropped.
@@ -85,17 +113,9 @@ impl Directory {
     pub(super) fn open(settings: &Settings) -> Result<Self> {
         let said = |error: BadConfig| unavailable(error.to_string());
         let password = settings.bind_password().map_err(said)?;
-        let file = &settings.tls_ca;
-        let tls = match file.as_os_str().is_empty() {
-            true => verified_tls(None),
-            false => {
-                let pem = std::fs::read(file).map_err(|error| error.to_string());
-                let tls = pem.and_then(|pem| verified_tls(Some(&pem)));
-                tls.map_err(|error| format!("ldap.tls_ca: {}: {error}", file.display()))
-            }
-        };
-        let tls = Arc::new(tls.map_err(unavailable)?);
-        Ok(Self { settings: settings.clone(), password, tls })
+        let tls_files = ClientTlsFiles::of_authorities("ldap.tls_ca", &settings.tls_ca);
+        let tls = Arc::new(tls_files.config().map_err(unavailable)?);
+        Ok(Self { settings: settings.clone(), password, tls_files, tls })
     }
 
     /// Proves that somebody has this name and this password and may log in. Servers are asked in turn until one
@@ -159,7 +179,23 @@ impl Directory {
             .set_conn_timeout(self.settings.timeout())
             .set_config(self.tls.clone())
             .set_starttls(url.starts_with("ldap://") && self.settings.starts_tls());
-        let opened = LdapConnAsync::with_settings(settings, url).await;
+        let opened = match Ipv6Server::of_url(url) {
+            None => LdapConnAsync::with_settings(settings, url).await,
+            Some(server) => {
+                let stream = tokio::time::timeout(
+                    self.settings.timeout(),
+                    TcpStream::connect(server.address),
+                );
+                let stream = stream.await.unwrap_or_else(|late| Err(late.into()));
+                let stream = stream.and_then(TcpStream::into_std);
+                let stream = stream.map_err(|error| unavailable(error.to_string()))?;
+                let tls = self.tls_files.config_for_address(server.address.ip());
+                let settings = settings
+                    .set_std_stream(StdStream::Tcp(stream))
+                    .set_config(Arc::new(tls.map_err(unavailable)?));
+                LdapConnAsync::with_settings(settings, &server.url).await
+            }
+        };
         let (connection, ldap) = opened.map_err(|error| unavailable(describe_error(&error)))?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.drive().await {

@@ -30,6 +30,7 @@ route('/definition', page('definition'), { nav: '/definition' });
 route('/nodes', page('nodes'), { nav: '/nodes' });
 route('/executors', page('executors'), { nav: '/executors' });
 route('/executors/:app', page('executor'), { nav: '/executors' });
+route('/secrets', page('secrets'), { nav: '/secrets' });
 route('/outbox', page('outbox'), { nav: '/outbox' });
 route('/audit', page('audit'), { nav: '/audit' });
 route('/users', page('users'), { nav: '/users' });

@@ -1,5 +1,6 @@
 // Who may do what where: the editor of grants, and a grant in words.
 
+import { api } from './api.js';
 import { t } from './i18n.js';
 import { button, h, put, select, check } from './ui.js';
 
@@ -21,11 +22,26 @@ export const grantWords = (grants) =>
     : h('span.none', t('user.no_grants'));
 const place = (g) => (typeof g.place === 'object' ? (g.place.group ?? '*') : (g.group ?? g.place ?? '*'));
 
+/** Names of the nodes on which scripts of a group can do what the service can. */
+const nodesWithServiceRights = (nodes, group) =>
+  nodes.filter((n) => n.scripts?.equals_service && !n.scripts.run_as?.[group]).map((n) => n.name);
+
 /** Rows of where, role and further rights. `value()` answers what is chosen. */
 export function grantsEditor({ groups, grants, readonly }) {
   let rows = (grants ?? []).map((g) => ({ group: place(g), role: g.role, rights: [...(g.rights ?? [])] }));
   const el = h('div.grants', { 'data-test': 'grants' });
   const places = [['*', t('group.everywhere')], ...groups.map((g) => [g.group ?? g.code, g.group ?? g.code])];
+  let nodes = [];
+  const warning = (row) => {
+    const names = row.rights.includes('script') ? nodesWithServiceRights(nodes, row.group) : [];
+    if (names.length === 0) return null;
+    const group = row.group === '*' ? t('group.everywhere') : row.group;
+    return h(
+      'p.note.note-warning',
+      { 'data-test': 'script-equals-service' },
+      t('user.script_equals_service', { nodes: [...new Set(names)].join(', '), group }),
+    );
+  };
   const draw = () =>
     put(
       el,
@@ -59,8 +75,10 @@ export function grantsEditor({ groups, grants, readonly }) {
                 checked: has || row.rights.includes(r),
                 disabled: has || readonly,
                 test: `grant-${i}-${r}`,
-                onchange: (v) =>
-                  (row.rights = v ? [...new Set([...row.rights, r])] : row.rights.filter((x) => x !== r)),
+                onchange: (v) => {
+                  row.rights = v ? [...new Set([...row.rights, r])] : row.rights.filter((x) => x !== r);
+                  if (r === 'script') draw();
+                },
               });
             }),
           ),
@@ -75,6 +93,7 @@ export function grantsEditor({ groups, grants, readonly }) {
               draw();
             },
           }),
+          warning(row),
         ),
       ),
       button(t('user.grant_add'), {
@@ -93,6 +112,14 @@ export function grantsEditor({ groups, grants, readonly }) {
       }),
     );
   draw();
+  // Without the right to see nodes there is no warning; the server refuses nothing for want of it.
+  api.get('/nodes').then(
+    (answer) => {
+      nodes = answer.items ?? [];
+      if (nodes.some((n) => n.scripts?.equals_service)) draw();
+    },
+    () => {},
+  );
   return {
     el,
     value: () =>

@@ -489,6 +489,10 @@ function triesTab(doc) {
         hide: 'narrow',
         cell: (a) => h('span', { title: a.node }, String(a.node ?? '').slice(0, 8)),
       },
+      // Of scripts alone: user, isolation, limits.
+      ...(all.some((a) => typeof a.script_hold === 'string')
+        ? [{ key: 'script_hold', label: t('job.script_hold'), cell: (a) => a.script_hold || t('job.script_free') }]
+        : []),
       {
         key: 'message',
         label: t('job.message'),

@@ -56,6 +56,7 @@ const NAV = [
     [
       ['/nodes', 'nodes', 'node'],
       ['/executors', 'executors', 'external', 'everywhere'],
+      ['/secrets', 'secrets', 'key', 'everywhere'],
       ['/outbox', 'outbox', 'outbox'],
       ['/audit', 'audit', 'audit'],
       ['/users', 'users', 'users', 'admin'],

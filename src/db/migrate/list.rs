@@ -227,4 +227,13 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0025_second_factor.sql"),
         ],
     ),
+    (
+        26,
+        "script isolation",
+        [
+            include_str!("../../../migrations/sqlite/0026_script_isolation.sql"),
+            include_str!("../../../migrations/mysql/0026_script_isolation.sql"),
+            include_str!("../../../migrations/postgres/0026_script_isolation.sql"),
+        ],
+    ),
 ];

@@ -6,16 +6,42 @@ use crate::domain::misfire::{LATE, fires_late};
 use crate::domain::time::Millis;
 use crate::engine::trigger::missed_firing_notices;
 use crate::engine::trigger::planner::Planner;
-use crate::store::firing;
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::trigger::Due;
+use crate::store::{self, firing};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Planner {
     /// Decides about late firings under the lock, after a pass, so that the newest planned times have
-    /// rows. Gives those that fire.
+    /// rows. Gives those that fire. A row that another session has locked keeps those of its own schedule from being
+    /// written, and of no other.
     pub(super) async fn decide_late(&mut self, late: Vec<Firing>) -> Result<Vec<Firing>> {
+        let mut by_schedule: BTreeMap<TriggerId, Vec<Firing>> = BTreeMap::new();
+        for firing in &late {
+            by_schedule.entry(firing.trigger_id).or_default().push(firing.clone());
+        }
+        let together = self.decide_together(late).await;
+        let error = match together {
+            Err(error) if by_schedule.len() > 1 && store::asks_again(&error) => error,
+            decided => return decided,
+        };
+        tracing::debug!("late firings are decided for each schedule by itself: {error:#}");
+        let mut fires = Vec::new();
+        for (id, late) in by_schedule {
+            match self.decide_together(late).await {
+                Ok(decided) => fires.extend(decided),
+                // They are found again at the next look.
+                Err(error) if store::asks_again(&error) => {
+                    tracing::warn!(schedule = id.0, "late firings of a schedule wait: {error:#}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(fires)
+    }
+
+    async fn decide_together(&mut self, late: Vec<Firing>) -> Result<Vec<Firing>> {
         let Some(first) = late.iter().map(|f| f.planned_at).min() else { return Ok(late) };
         let mut tx = self.door.begin().await?;
         if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {

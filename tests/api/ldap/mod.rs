@@ -94,6 +94,8 @@ async fn a_password_goes_to_a_verified_server_alone() {
     for (url, more, status) in [
         (slapd.tls_url(), format!("tls_ca = '{ca}'"), 200),
         (slapd.plain_url(), format!("tls_ca = '{ca}'"), 200),
+        (slapd.tls_url().replace("127.0.0.1", "[::1]"), format!("tls_ca = '{ca}'"), 200),
+        (slapd.tls_url().replace("127.0.0.1", "[::1]"), format!("tls_ca = '{other}'"), 503),
         (slapd.plain_url(), "tls = 'none'".to_owned(), 200),
         (slapd.tls_url(), format!("tls_ca = '{other}'"), 503),
         (slapd.plain_url(), format!("tls_ca = '{other}'"), 503),

@@ -150,7 +150,10 @@ impl Slapd {
 
     /// Starts the server on its ports.
     pub(super) fn run(&mut self) {
-        let urls = format!("ldap://127.0.0.1:{} ldaps://127.0.0.1:{}", self.port, self.tls_port);
+        let urls = format!(
+            "ldap://127.0.0.1:{} ldaps://127.0.0.1:{} ldaps://[::1]:{}",
+            self.port, self.tls_port, self.tls_port
+        );
         let log = std::fs::File::create(self.folder.path().join("log")).expect("a log");
         let process = Command::new(program())
             .args(["-d", "0", "-h", &urls, "-f"])
@@ -236,7 +239,7 @@ impl Drop for Slapd {
     }
 }
 
-/// A certificate for 127.0.0.1 of one authority, and another authority that made none.
+/// A certificate for this machine's addresses of one authority, and another authority that made none.
 fn certificates(folder: &Path) {
     let authority = || {
         let key = KeyPair::generate().expect("a key");
@@ -247,7 +250,8 @@ fn certificates(folder: &Path) {
     };
     let ((ca_pem, issuer), (other_pem, _)) = (authority(), authority());
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    let names = vec!["127.0.0.1".to_owned(), "::1".to_owned()];
+    let params = CertificateParams::new(names).expect("a name");
     let pem = params.signed_by(&key, &issuer).expect("a certificate").pem();
     for (name, text) in [
         ("ca.pem", ca_pem),

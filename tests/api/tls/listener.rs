@@ -209,3 +209,51 @@ fn with_all_nobody_comes_in_without_a_certificate_and_probes_are_apart() {
     assert_ne!(curl(place.path(), &["--cacert", "ca.pem", &url]).0, 0);
     assert!(well(place.path(), &["health"]).starts_with("ok"), "it asks the probes");
 }
+
+#[test]
+fn a_revoked_certificate_of_a_client_is_refused_without_a_restart() {
+    let place = Place::new(
+        "tls_client_ca = 'ca.pem'\ntls_client_for = 'all'\ntls_client_crl = 'revoked.pem'",
+    );
+    let authority = &place.authority;
+    authority.issue_with(place.path(), "good", |params| params.serial_number = Some(7_u64.into()));
+    authority.issue_with(place.path(), "bad", |params| params.serial_number = Some(8_u64.into()));
+    authority.revoke(place.path(), "revoked", &[]);
+    let running = place.serve();
+    let url = place.url("/healthz");
+    let ask = |name: &str| {
+        let (cert, key) = (format!("{name}.pem"), format!("{name}.key"));
+        curl(place.path(), &["--cacert", "ca.pem", "--cert", &cert, "--key", &key, &url]).0
+    };
+    assert_eq!((ask("good"), ask("bad")), (0, 0), "{}", running.log());
+    authority.revoke(place.path(), "revoked", &[8]);
+    eventually(|| if ask("bad") != 0 { Ok(()) } else { Err(running.log()) });
+    assert_eq!(ask("good"), 0, "{}", running.log());
+    // A file that is no list changes nothing.
+    std::fs::write(place.path().join("revoked.pem"), "nothing").expect("file");
+    running.waits_for("it holds no revocation list in PEM form");
+    assert_ne!(ask("bad"), 0);
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_told_of() {
+    let place = Place::new("");
+    // Of 1975 to 2096 by default; this one has ended.
+    place.authority.issue_with(place.path(), "server", |params| {
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    });
+    let running = place.serve();
+    running.waits_for("the certificate of http.tls_cert ended");
+    let ask = |path: &str| curl(place.path(), &["-k", &place.url(path)]).1;
+    eventually(|| match ask("/readyz") {
+        text if text.starts_with("ok, degraded") => Ok(()),
+        text => Err(text),
+    });
+    let text = ask("/readyz");
+    assert!(text.contains("the certificate of http.tls_cert ended"), "{text}");
+    assert!(!text.contains("CN="), "no name: {text}");
+    let meters = ask("/metrics");
+    let line =
+        "procession_certificate_expiry_timestamp_seconds{setting=\"http.tls_cert\"} 1577836800";
+    assert!(meters.contains(line), "{meters}");
+}

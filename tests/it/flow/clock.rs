@@ -36,6 +36,7 @@ where
         let settings = Settings {
             url: url.into(),
             password: None,
+            rotated_password: None,
             max_connections: 4,
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),

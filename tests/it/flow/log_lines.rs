@@ -25,6 +25,7 @@ async fn impatient(url: &str) -> Db {
     let settings = Settings {
         url: url.to_owned().into(),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(2),
         statement_timeout: Duration::from_secs(30),

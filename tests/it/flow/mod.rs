@@ -124,7 +124,8 @@ impl Bench {
             look_every: Duration::from_secs(5),
             script_lease: Duration::from_secs(60),
             keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
-            script_processes: None,
+            script_limits: Default::default(),
+            script_cgroups: Default::default(),
             // These tests look at scripts by the numbers that they write, which are others in a namespace.
             script_users: ScriptUsers { policy: IsolationPolicy::Off, ..ScriptUsers::default() },
             script_files: Default::default(),

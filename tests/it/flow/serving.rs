@@ -38,6 +38,7 @@ async fn elsewhere(bench: &Bench) -> Bench {
     let settings = Settings {
         url: bench.url.clone().into(),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),

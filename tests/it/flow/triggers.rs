@@ -671,7 +671,36 @@ async fn what_nobody_did_goes_by_the_misfire_policy(bench: Bench) {
     assert_eq!(firings(&bench, ids[2]).await[0].source, Source::Misfire);
 }
 
+/// Another session has a firing of one schedule: those of the others are decided all the same. SQLite has one lock for all.
+async fn a_locked_firing_keeps_those_of_no_other_schedule(bench: Bench) {
+    let mut gone = node(&bench).await;
+    let misfire = Misfire { policy: MisfirePolicy::All, ..Misfire::default() };
+    let def = |code| TriggerDef { misfire, ..every(code, 3_600) };
+    let (held, free) = (add(&bench, &def("HELD")).await, add(&bench, &def("FREE")).await);
+    bench.clock.advance(3_600_000 - 1_000);
+    gone.process.heartbeat().await.expect("heartbeat");
+    assert_eq!(gone.core.planning.beat().await.expect("plan").firings.len(), 2);
+    gone.core.planning.leave().await.expect("leave");
+    bench.clock.advance(61_000);
+    let mut heir = node(&bench).await;
+    if bench.db.dialect() != store::Dialect::Sqlite {
+        let mut other = bench.db.begin().await.expect("another session");
+        let sql = "UPDATE job_firing SET reason = 'held' WHERE trigger_id = ?";
+        other.execute(sql, &[held.0.into()]).await.expect("its row");
+        beat(&mut heir).await;
+        assert_eq!(fates(&bench, free).await, "FIRED");
+        assert_eq!(fates(&bench, held).await, "PENDING");
+        other.rollback().await.expect("undone");
+    }
+    beat(&mut heir).await;
+    assert_eq!(
+        (fates(&bench, held).await, fates(&bench, free).await),
+        ("FIRED".into(), "FIRED".into())
+    );
+}
+
 on_each_database! {
+    a_locked_firing_keeps_those_of_no_other_schedule
     what_nobody_did_goes_by_the_misfire_policy
     what_was_decided_ahead_heeds_people
     a_calendar_that_ends_is_told_of_once_a_month

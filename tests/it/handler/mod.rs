@@ -9,6 +9,7 @@ mod orphan;
 mod proc;
 mod script;
 mod script_isolation;
+mod script_limits;
 mod sensor;
 mod sessions;
 mod sql;

@@ -229,6 +229,8 @@ impl Unprivileged {
         let outside = open_folder(0o777);
         std::fs::write(home.path().join("procession.toml"), settings).expect("settings");
         std::fs::write(home.path().join("secret.key"), "the-key").expect("key");
+        std::fs::write(home.path().join("foreign"), "the foreign secret").expect("secret");
+        std::fs::write(home.path().join("password"), "the password").expect("password");
         let program = home.path().join("procession");
         // The checkout may be one that nobody else may enter. Another process copies: a file that this one had open for
         // writing is inherited by what other threads start just then, and cannot be run meanwhile (ETXTBSY).
@@ -236,7 +238,8 @@ impl Unprivileged {
         let copied = Command::new("cp").arg(from).arg(&program).status().expect("cp");
         assert!(copied.success(), "cp {from}: {copied}");
         if is_root() {
-            for path in [home.path().to_owned(), home.path().join("secret.key")] {
+            let files = ["secret.key", "foreign", "password"].map(|name| home.path().join(name));
+            for path in files.into_iter().chain([home.path().to_owned()]) {
                 std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
             }
         }
@@ -277,6 +280,10 @@ impl Unprivileged {
 /// Another script of the same installation, with a secret of its own, and one that looks for it. Each line of it tries
 /// one thing and says so if it worked.
 const NEIGHBOURS: &str = r#"
+secrets:
+  FOREIGN: { file: HOME/foreign, owner_group: another }
+sources:
+  ledger: { url: "postgres://etl@127.0.0.1:1/none", password_file: HOME/password }
 jobs:
   VICTIM:
     type: SCRIPT
@@ -293,6 +300,8 @@ jobs:
       worker=$(cat OUTSIDE/worker)
       reach key grep -q the-key HOME/secret.key
       reach settings grep -q script HOME/procession.toml
+      reach foreign-secret grep -q foreign HOME/foreign
+      reach source-password grep -q password HOME/password
       reach database grep -aq SQLite HOME/procession.db
       reach wal test -s HOME/procession.db-wal
       reach service-environment grep -aq PATH /proc/$worker/environ
@@ -332,6 +341,8 @@ fn a_script_that_is_not_isolated_reaches_everything() {
     let wanted = [
         "key",
         "settings",
+        "foreign-secret",
+        "source-password",
         "database",
         "wal",
         "service-signal",

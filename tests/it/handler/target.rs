@@ -69,6 +69,8 @@ async fn on(url: &str) -> (End, String, String) {
         url: url.to_owned(),
         password_env: None,
         password_file: None,
+        password_secret: None,
+        read_password: Default::default(),
         max_parallel: None,
         procedures: BTreeMap::new(),
         access: procession::domain::group_access::GroupAccess::default(),

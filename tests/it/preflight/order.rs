@@ -125,6 +125,10 @@ jobs:
     );
     let (code, _, error) = said(path, &["plan", "dag.yaml", "--batch-no", "1"]);
     assert!(code == 0 && !path.join("data.db").exists(), "{error}");
+    // Who asks whether it can be reached wants to know.
+    let (code, _, error) = said(path, &["check", "dag.yaml", "--connect"]);
+    assert!(code == 2 && error.contains("there is no file sqlite:data.db"), "{error}");
+    assert!(!path.join("data.db").exists(), "a look makes no file");
     assert_eq!(said(path, &["run", "dag.yaml", "--batch-no", "1", "-q"]).0, 0);
     let yaml = std::fs::read_to_string(path.join("dag.yaml")).expect("file");
     write(path, &yaml.replace("EXISTS t ", "EXISTS u ").replace("INTO t", "INTO u"));

@@ -2,6 +2,7 @@
 
 mod folder;
 mod openbao;
+mod passwords;
 mod rekey;
 mod scripted_vault;
 
@@ -34,7 +35,12 @@ fn vault_options(address: &str, folder: &Path) -> VaultOptions {
 
 /// A store `corp` with a secret `PW` at this key.
 fn stores(options: VaultOptions, key: &str) -> SecretStores {
-    let entry = SecretEntry { key: key.to_owned(), access: GroupAccess::default() };
+    let entry = SecretEntry {
+        key: key.to_owned(),
+        access: GroupAccess::default(),
+        sources: Vec::new(),
+        for_procession: false,
+    };
     SecretStores::new(vec![StoreOptions {
         name: "corp".to_owned(),
         backend: StoreBackend::Vault(Box::new(options)),

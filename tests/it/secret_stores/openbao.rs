@@ -3,7 +3,7 @@
 
 use super::{read, refusal, stores, value, vault_options, write_private};
 use crate::util::port::free_port;
-use procession::outbound::{self, Way};
+use procession::outbound::{self, ClientTlsFiles, Way};
 use procession::secret_store::vault::{CredentialSource, VaultAuth};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -70,8 +70,10 @@ impl OpenBao {
 
     async fn wait_until_it_answers(&mut self) {
         for _ in 0..300 {
-            if let Ok(pem) = std::fs::read(self.authority())
-                && let Ok(tls) = outbound::verified_tls(Some(&pem))
+            let authority = self.authority();
+            let files = ClientTlsFiles::of_authorities("tls_ca", &authority);
+            if authority.exists()
+                && let Ok(tls) = files.config()
             {
                 self.client = outbound::built(outbound::client_of(tls)).expect("a client");
                 let url = format!("{}/v1/sys/health", self.address);
@@ -197,4 +199,19 @@ async fn a_real_server_that_is_sealed_or_not_trusted_is_said_to_be() {
     bao.ask(Method::POST, "sys/seal", Value::Null).await;
     let (is_away, why) = refusal(&fx, 1).await;
     assert!(is_away && why.contains("(503: Vault is sealed); unseal it"), "{why}");
+}
+
+#[tokio::test]
+async fn an_authority_that_is_replaced_counts_without_a_restart() {
+    let bao = OpenBao::start().await;
+    let file = bao.folder.path().join("trusted.pem");
+    let other = rcgen::generate_simple_self_signed(vec!["other".to_owned()]).expect("another");
+    std::fs::write(&file, other.cert.pem()).expect("file");
+    let mut options = vault_options(&bao.address, bao.folder.path());
+    options.tls_ca = Some(file.clone());
+    let fx = stores(options, "batch/fx#password");
+    let (is_away, why) = refusal(&fx, 0).await;
+    assert!(!is_away && why.contains("certificate"), "{why}");
+    std::fs::copy(bao.authority(), &file).expect("the right one");
+    assert_eq!(value(&fx, 1).await, "hunter-1");
 }

@@ -134,3 +134,40 @@ fn what_opens_with_no_key_is_named_and_the_rest_is_sealed_again() {
     assert!(ran.err.contains("no key that is given opens: stored secret ODD"), "{}", ran.err);
     assert_eq!(home.counts(&keys, "stored_secrets"), [1, 0, 1]);
 }
+
+/// What the command line does to stored secrets is on record as what the API does.
+#[test]
+fn acts_on_stored_secrets_are_in_the_audit_log() {
+    let home = Home::new();
+    let keys = home.old.clone();
+    home.well(
+        &keys,
+        &["secret", "set", "FX", "--owner-group", "fin", "--reason", "new"],
+        "hunter-fx\n",
+        |_| (),
+    );
+    home.well(
+        &keys,
+        &["secret", "grant", "FX", "--owner-group", "fin", "--group", "risk"],
+        "",
+        |_| (),
+    );
+    home.well(&keys, &["secret", "list", "--json"], "", |shown| {
+        let all: Value = serde_json::from_str(shown).expect("JSON");
+        let all = all.as_array().expect("a list");
+        let fx = all.iter().find(|secret| secret["name"] == "FX").expect("it");
+        assert_eq!((&fx["owner_group"], &fx["groups"][0]), (&"fin".into(), &"risk".into()));
+        assert_eq!(fx["state"], "ready", "its value stays");
+    });
+    home.well(&keys, &["secret", "remove", "FX", "--reason", "old"], "", |_| ());
+    home.well(&keys, &["audit", "--json"], "", |shown| {
+        for words in ["secret set", "secret grant", "secret remove", "\"FX\""] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        assert!(!shown.contains("hunter"), "{shown}");
+    });
+    let env = [("PROCESSION_SECRET_KEY", keys.as_str())];
+    let gone = run_with_input(home.path(), &["secret", "grant", "FX", "--every-group"], &env, "");
+    assert_eq!(gone.code, 2);
+    assert!(gone.err.contains("there is no stored secret FX"), "{}", gone.err);
+}

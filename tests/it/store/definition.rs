@@ -81,6 +81,20 @@ fn full_job() -> JobDef {
     full
 }
 
+fn source(name: &str) -> Source {
+    Source {
+        name: SourceName::parse(name).expect("source"),
+        url: "mysql://u@h:3306/数据".to_owned(),
+        password_env: None,
+        password_file: None,
+        password_secret: None,
+        read_password: Default::default(),
+        max_parallel: None,
+        procedures: BTreeMap::new(),
+        access: Default::default(),
+    }
+}
+
 fn full() -> Definition {
     let long = format!("SELECT '{}';\n", HARD.replace('\'', "''")).repeat(900);
     assert!(long.len() > 60_000, "{}", long.len());
@@ -96,18 +110,10 @@ fn full() -> Definition {
     month_end.time_zone = Some("Asia/Shanghai".to_owned());
     month_end.calendar = Some(from_json(json!("中国")));
     month_end.params = vec![ParamDecl::plain("note", HARD)];
-    let source = |name: &str| Source {
-        name: SourceName::parse(name).expect("source"),
-        url: "mysql://u@h:3306/数据".to_owned(),
-        password_env: None,
-        password_file: None,
-        max_parallel: None,
-        procedures: BTreeMap::new(),
-        access: Default::default(),
-    };
     let ledger = Source {
         password_env: Some("LEDGER_PASSWORD".to_owned()),
         password_file: Some("/run/secrets/it's".to_owned()),
+        password_secret: Some("LEDGER_DB".to_owned()),
         max_parallel: Some(4),
         procedures: BTreeMap::from([("sp_post".to_owned(), long.clone())]),
         access: from_json(json!({"owner_group": "month_end", "groups": ["other", "later"]})),

@@ -241,6 +241,7 @@ fn settings(url: &str) -> Settings {
     Settings {
         url: SecretString::from(url),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),

@@ -197,8 +197,13 @@ fn options() -> Options {
         idle: Duration::from_secs(60),
         look_every: Duration::from_secs(5),
         script_lease: Duration::from_secs(60),
-        keeper: Some(env!("CARGO_BIN_EXE_procession").into()),
-        script_processes: None,
+        // Elsewhere where a user runs the tests who may not enter the checkout (scripts/test-cgroups.sh).
+        keeper: Some(
+            std::env::var_os("PROCESSION_TEST_KEEPER")
+                .map_or_else(|| env!("CARGO_BIN_EXE_procession").into(), Into::into),
+        ),
+        script_limits: Default::default(),
+        script_cgroups: Default::default(),
         script_users: ScriptUsers::default(),
         script_files: ScriptFiles::default(),
         isolation_probe: IsolationProbe::default(),
@@ -239,6 +244,7 @@ impl Bench {
             check_sources: Vec::new(),
             last_checks: BTreeMap::new(),
             traceparent: None,
+            hidden_files: Vec::new(),
         };
         let (stop, receiver) = watch::channel(None);
         let claim = Arc::new(Says(
@@ -270,6 +276,8 @@ impl Bench {
             url: url.to_owned(),
             password_env: None,
             password_file: None,
+            password_secret: None,
+            read_password: Default::default(),
             max_parallel: None,
             procedures: BTreeMap::new(),
             access: procession::domain::group_access::GroupAccess::default(),

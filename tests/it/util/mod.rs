@@ -56,6 +56,7 @@ pub(crate) async fn connect(url: &str) -> Db {
     let settings = Settings {
         url: url.to_owned().into(),
         password: None,
+        rotated_password: None,
         max_connections: 4,
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),

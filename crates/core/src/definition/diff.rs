@@ -332,6 +332,8 @@ mod tests {
             url: "sqlite:x".to_owned(),
             password_env: None,
             password_file: None,
+            password_secret: None,
+            read_password: Default::default(),
             max_parallel: limit,
             procedures: BTreeMap::from([("sp".to_owned(), body.to_owned())]),
             access: crate::domain::group_access::GroupAccess::default(),

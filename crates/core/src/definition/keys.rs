@@ -22,6 +22,7 @@ pub(crate) const SOURCE: &[&str] = &[
     "url",
     "password_env",
     "password_file",
+    "password_secret",
     "max_parallel",
     "procedures",
     "procedures_file",

@@ -74,6 +74,7 @@ pub(crate) struct RawSource {
     pub url: Option<At<String>>,
     pub password_env: Option<At<String>>,
     pub password_file: Option<At<String>>,
+    pub password_secret: Option<At<String>>,
     pub max_parallel: Option<At<u32>>,
     pub procedures: Vec<(At<String>, At<String>)>,
     pub procedures_file: Option<At<String>>,

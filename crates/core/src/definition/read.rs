@@ -133,6 +133,7 @@ fn source(name: At<String>, node: Node, report: &mut Report) -> RawSource {
         url: fields.word("url"),
         password_env: fields.line("password_env", 255),
         password_file: fields.word("password_file"),
+        password_secret: fields.line("password_secret", 100),
         max_parallel: fields.number("max_parallel", 1..=PARALLEL_MAX),
         procedures: fields.named_texts("procedures"),
         procedures_file: fields.word("procedures_file"),

@@ -64,6 +64,11 @@ const MAIN: &[Section] = &[
             ),
             Key("password_env", "Environment variable that holds the password.", Text),
             Key("password_file", "File whose first line is the password.", Text),
+            Key(
+                "password_secret",
+                "Secret that is the password, read anew for each attempt.",
+                Text,
+            ),
             Key("max_parallel", "How many bodies may run on it at once.", PARALLEL),
             Key(
                 "procedures",

@@ -7,7 +7,7 @@ use crate::definition::params::usable_name;
 use crate::definition::raw::RawSource;
 use crate::definition::sqlite_bodies;
 use crate::domain::id::SourceName;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DialectName, ReadPassword, Source};
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -48,6 +48,8 @@ pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> 
         url: url.value.trim().to_owned(),
         password_env: raw.password_env.map(|p| p.value),
         password_file: raw.password_file.map(|p| p.value),
+        password_secret: raw.password_secret.map(|p| p.value),
+        read_password: ReadPassword::default(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         procedures,
         access: group_access::make(&whose, raw.access, report),
@@ -115,7 +117,7 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
         report.fault(
             &url.at,
             format!("{whose}: url holds a password, which everyone who reads the file would see"),
-            "remove it, and name where it is: password_env: NAME_OF_A_VARIABLE or password_file: /run/secrets/NAME",
+            "remove it, and name where it is: password_env: NAME_OF_A_VARIABLE, password_file: /run/secrets/NAME or password_secret: NAME",
         );
     }
     if parsed.fragment().is_some() {
@@ -136,16 +138,29 @@ fn check_option(whose: &str, url: &At<String>, key: &str, known: &[&str], report
 }
 
 fn check_password(whose: &str, raw: &RawSource, dialect: Option<DialectName>, report: &mut Report) {
-    let given = [&raw.password_env, &raw.password_file];
-    if let (Some(_), Some(file)) = (&raw.password_env, &raw.password_file) {
-        let what = format!("{whose} has both password_env and password_file");
-        report.fault(&file.at, what, "keep one of the two");
+    let given = [
+        ("password_env", &raw.password_env),
+        ("password_file", &raw.password_file),
+        ("password_secret", &raw.password_secret),
+    ];
+    let named: Vec<(&str, &At<String>)> =
+        given.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+    if let [(first, _), (second, value), ..] = named[..] {
+        let what = format!("{whose} has both {first} and {second}");
+        report.fault(&value.at, what, "keep one of the two");
     }
     if dialect == Some(DialectName::Sqlite)
-        && let Some(given) = given.into_iter().flatten().next()
+        && let Some((key, given)) = named.first()
     {
         let what = format!("{whose} is SQLite, which has no password");
-        report.fault(&given.at, what, "remove password_env and password_file");
+        report.fault(&given.at, what, format!("remove {key}"));
+    }
+    if let Some(secret) = raw.password_secret.as_ref().filter(|e| !usable_name(&e.value)) {
+        report.fault(
+            &secret.at,
+            format!("{whose}: password_secret is not the name of a secret"),
+            "write the name alone (letters, digits, '_'); procession secret list shows those that there are",
+        );
     }
     if let Some(env) = raw.password_env.as_ref().filter(|e| !usable_name(&e.value)) {
         report.fault(

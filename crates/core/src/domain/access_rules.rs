@@ -211,6 +211,48 @@ impl AccessRules {
     }
 }
 
+/// What uses each secret that a definition names, in words: `job LOAD (month_end)`, `group month_end`, `source ledger`,
+/// `host core`, `all groups`.
+pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |name: String, user: String| uses.entry(name).or_default().insert(user);
+    for job in &defs.jobs {
+        for used in used_by_job(job) {
+            if let SharedResource::Secret(name) = used {
+                add(name, format!("job {} ({})", job.code, job.group));
+            }
+        }
+    }
+    for group in &defs.groups {
+        let values = group.params.iter().filter_map(|param| param.value.as_deref());
+        for name in values.flat_map(secret_names) {
+            add(name, format!("group {}", group.code));
+        }
+    }
+    for param in defs.shared.params.iter().filter_map(|param| param.value.as_deref()) {
+        for name in secret_names(param) {
+            add(name, "all groups".to_owned());
+        }
+    }
+    for host in &defs.shared.hosts {
+        for name in host.headers.values().flat_map(|value| secret_names(value)) {
+            add(name, format!("host {}", host.name));
+        }
+    }
+    for source in &defs.sources {
+        if let Some(name) = &source.password_secret {
+            add(name.clone(), format!("source {}", source.name));
+        }
+    }
+    for schedule in &defs.schedules {
+        let params = schedule.order.iter().flat_map(|order| order.params.values());
+        for name in params.filter_map(|value| value.strip_prefix(BY_NAME)) {
+            add(name.to_owned(), format!("schedule {}", schedule.code));
+        }
+    }
+    uses
+}
+
 /// The data sources and secrets that a job names itself. Secrets that come by a parameter of its group
 /// or of all groups are checked when an attempt asks for them.
 fn used_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
@@ -246,6 +288,8 @@ mod tests {
             url: "sqlite:x".to_owned(),
             password_env: None,
             password_file: None,
+            password_secret: None,
+            read_password: Default::default(),
             max_parallel: None,
             procedures: BTreeMap::new(),
             access,

@@ -1,7 +1,7 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, audit_chain, local_time, id, group_access, app_name, access, user, directory_account, legacy_password, second_factor, text, did_you_mean, network, mysql_grants, lang, approval, cron, event, recipient, secret, value, value_order, expr, batch_no, calendar, due, schedule, param_expressions, source, transport, sqlite_confinement, script_isolation, sql_text, routine_name, param, output_limits, retry, pool, shared_definitions, tx_class, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, node_placement, firing, misfire, firing_queue, overlap, block, route, executor, run_wait, silent_node, order, trigger, lineage_declaration, job, job_key, part, token, statement, preflight, transaction_scan, params, required_permissions, four_eyes, order_params, dag, http_call, access_rules, fan_out, batch, param_preview, open_check, xxl_run, xxl_tables, scheduler_tables, readiness, slots, ready, history, slack, deferral, timeline, eta, lateness, dry_run, trigger_check, rerun, action_effects, action, refusal, action_plan, backfill, why, executor_run, success_rules, settlement, retention, lease, metadata_gap, skew, poll_interval, ring, notification, notice, notice_batch, notice_late, notice_trigger, notice_change, outbox_schedule, span.
+//! Story order: time, audit_chain, certificate_expiry, local_time, id, group_access, app_name, access, user, directory_account, legacy_password, second_factor, text, did_you_mean, network, mysql_grants, lang, approval, cron, event, recipient, secret, value, value_order, expr, batch_no, calendar, due, schedule, param_expressions, source, transport, sqlite_confinement, script_isolation, script_limits, sql_text, routine_name, param, output_limits, retry, pool, shared_definitions, tx_class, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, node_placement, firing, misfire, firing_queue, overlap, block, route, executor, run_wait, silent_node, order, trigger, lineage_declaration, job, job_key, part, token, statement, preflight, transaction_scan, params, required_permissions, four_eyes, order_params, dag, http_call, access_rules, fan_out, batch, param_preview, open_check, xxl_run, xxl_tables, scheduler_tables, readiness, slots, ready, history, slack, deferral, timeline, eta, lateness, dry_run, trigger_check, rerun, action_effects, action, refusal, action_plan, backfill, why, executor_run, success_rules, settlement, retention, lease, metadata_gap, skew, poll_interval, ring, notification, notice, notice_batch, notice_late, notice_trigger, notice_change, outbox_schedule, span.
 
 pub mod access;
 pub mod access_rules;
@@ -17,6 +17,7 @@ pub mod batch_no;
 pub mod block;
 pub mod body;
 pub mod calendar;
+pub mod certificate_expiry;
 pub mod check;
 pub mod cron;
 pub mod dag;
@@ -91,6 +92,7 @@ pub mod run_wait;
 pub mod schedule;
 pub mod scheduler_tables;
 pub mod script_isolation;
+pub mod script_limits;
 pub mod second_factor;
 pub mod secret;
 pub mod settlement;

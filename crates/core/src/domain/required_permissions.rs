@@ -334,6 +334,8 @@ mod tests {
                         url: "sqlite:x".to_owned(),
                         password_env: None,
                         password_file: None,
+                        password_secret: None,
+                        read_password: Default::default(),
                         max_parallel: None,
                         procedures: BTreeMap::new(),
                         access: crate::domain::group_access::GroupAccess::default(),

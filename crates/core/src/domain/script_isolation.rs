@@ -4,6 +4,7 @@
 //! environment of other groups' scripts: the right to edit one is then the right to everything.
 
 use crate::domain::id::GroupCode;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The key of the user for groups that have none of their own.
@@ -22,6 +23,15 @@ pub enum IsolationPolicy {
 }
 
 impl IsolationPolicy {
+    /// The setting's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::Required => "required",
+        }
+    }
+
     /// The policy that a setting names.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -76,6 +86,44 @@ pub struct ScriptUsers {
     pub by_group: BTreeMap<String, String>,
     /// How far scripts are isolated beside.
     pub policy: IsolationPolicy,
+}
+
+/// What scripts are kept from on one node, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptIsolationReport {
+    /// `script.isolation`: off, auto or required.
+    pub isolation: String,
+    /// What holds: `files`, `processes`, `none`, or `refused` where no script runs.
+    pub holds: String,
+    /// What stands against more.
+    pub obstacle: Option<String>,
+    /// The user of a group's scripts, or of all others' under `*`.
+    pub run_as: BTreeMap<String, String>,
+    /// Whether scripts of groups without a user of their own can do what the service can.
+    pub equals_service: bool,
+    /// `script.cgroups`: off, auto or required.
+    pub cgroups: String,
+    /// What control groups limit here; none where there are no control groups.
+    pub controllers: Vec<String>,
+    /// What stands against control groups.
+    pub cgroup_obstacle: Option<String>,
+    /// The limits of a group's scripts, or of all others' under `*`: `memory 512 MiB, 64 processes`.
+    pub limits: BTreeMap<String, String>,
+}
+
+/// How the line begins with which the log of an attempt says that its script was started.
+const STARTED: &str = "started as process ";
+
+/// That line: the script's number, and what holds it.
+pub fn describe_start(pid: i32, holds: &str) -> String {
+    format!("{STARTED}{pid}{holds}")
+}
+
+/// What holds a script, by that line; none of another line.
+pub fn read_start(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(STARTED)?;
+    let (number, holds) = rest.split_once(", ").unwrap_or((rest, ""));
+    number.parse::<i32>().ok().map(|_| holds)
 }
 
 /// Why a script is not started.
@@ -137,6 +185,34 @@ impl ScriptUsers {
                 means.processes.as_ref().and(means.files.as_ref()).map_err(refuse)?;
                 Ok(IsolationLevel::Files)
             }
+        }
+    }
+
+    /// What people are told of a machine with these means; limits and control groups are not known here.
+    pub fn report(
+        &self,
+        means: &IsolationMeans,
+        switching: UserSwitching,
+    ) -> ScriptIsolationReport {
+        let level = self.choose_level(means);
+        let holds = match &level {
+            Ok(IsolationLevel::None) => "none",
+            Ok(IsolationLevel::Processes) => "processes",
+            Ok(IsolationLevel::Files) => "files",
+            Err(_) => "refused",
+        };
+        let obstacle = match self.policy {
+            IsolationPolicy::Off => None,
+            IsolationPolicy::Auto => means.processes.as_ref().err(),
+            IsolationPolicy::Required => means.processes.as_ref().and(means.files.as_ref()).err(),
+        };
+        ScriptIsolationReport {
+            isolation: self.policy.name().to_owned(),
+            holds: holds.to_owned(),
+            obstacle: obstacle.cloned(),
+            run_as: self.by_group.clone(),
+            equals_service: level.is_ok() && self.warning(means, switching).is_some(),
+            ..ScriptIsolationReport::default()
         }
     }
 
@@ -202,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_a_script_is_read_from_its_first_line() {
+        let line = describe_start(4_711, ", user etl, isolated: processes");
+        assert_eq!(read_start(&line), Some("user etl, isolated: processes"));
+        assert_eq!(read_start(&describe_start(1, "")), Some(""));
+        assert_eq!(read_start("started as process of a batch"), None);
+    }
+
+    #[test]
     fn the_level_is_what_the_policy_asks_and_the_machine_can() {
         let users = |policy, all: bool| ScriptUsers {
             by_group: all.then(|| (ANY_GROUP.to_owned(), "etl".to_owned())).into_iter().collect(),
@@ -223,6 +307,20 @@ mod tests {
             assert!(said.contains(why), "{said}");
         }
         let (root, user) = (UserSwitching::Possible, UserSwitching::Impossible);
+        let report = |policy, means, who| {
+            let report = users(policy, false).report(means, who);
+            (report.holds, report.equals_service, report.obstacle)
+        };
+        let said = |holds: &str, equals, why: Option<&str>| {
+            (holds.to_owned(), equals, why.map(str::to_owned))
+        };
+        assert_eq!(report(auto, &whole, user), said("processes", false, None));
+        assert_eq!(report(auto, &whole, root), said("processes", true, None));
+        assert_eq!(report(auto, &nothing, user), said("none", true, Some("unshare: EPERM")));
+        assert_eq!(report(off, &nothing, user), said("none", true, None));
+        assert_eq!(report(required, &whole, user), said("files", false, None));
+        let refused = said("refused", false, Some("no Landlock"));
+        assert_eq!(report(required, &no_landlock, user), refused);
         let warned = |policy, all, means, who| users(policy, all).warning(means, who).is_some();
         assert!(!warned(auto, false, &whole, user) && warned(auto, false, &whole, root));
         assert!(warned(auto, false, &nothing, user) && !warned(auto, true, &nothing, root));

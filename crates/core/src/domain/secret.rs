@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What stands where a secret was.
 pub const MASK: &str = "***";
@@ -15,6 +16,47 @@ pub const BY_NAME: &str = "@secret:";
 /// Whether parameters of an order name a secret.
 pub fn name_a_secret(params: &std::collections::BTreeMap<String, String>) -> bool {
     params.values().any(|value| value.starts_with(BY_NAME))
+}
+
+/// A secret that is replaced while the program runs; clones are the same one.
+#[derive(Clone, Debug)]
+pub struct SharedSecret(Arc<RwLock<SecretString>>);
+
+impl SharedSecret {
+    /// One with this value.
+    pub fn new(value: SecretString) -> Self {
+        Self(Arc::new(RwLock::new(value)))
+    }
+
+    /// Its value now.
+    pub fn get(&self) -> SecretString {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives it another value; whether it is another.
+    pub fn replace(&self, value: SecretString) -> bool {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = held.expose_secret() != value.expose_secret();
+        *held = value;
+        is_new
+    }
+
+    /// The value itself, for who knows nothing of this type.
+    pub fn cell(&self) -> Arc<RwLock<SecretString>> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl From<SecretString> for SharedSecret {
+    fn from(value: SecretString) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<&str> for SharedSecret {
+    fn from(value: &str) -> Self {
+        Self::new(value.into())
+    }
 }
 
 /// A value that knows whether it may be shown. Whoever needs the text itself says `expose`.

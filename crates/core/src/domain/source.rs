@@ -2,6 +2,7 @@
 
 use crate::domain::group_access::GroupAccess;
 use crate::domain::id::SourceName;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -48,6 +49,19 @@ impl std::fmt::Display for DialectName {
     }
 }
 
+/// The password of a source as it was read from a secret store just now. It is in no table and in no text, and two
+/// sources are the same whether it was read or not.
+#[derive(Clone, Debug, Default)]
+pub struct ReadPassword(pub Option<SecretString>);
+
+impl PartialEq for ReadPassword {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ReadPassword {}
+
 /// A data source as the definition gives it. `url` never holds a password: that comes from the
 /// environment when a connection is opened, so that no table, export or log can show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +76,12 @@ pub struct Source {
     /// File whose first line is the password, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<String>,
+    /// Name of the secret that is the password, if one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_secret: Option<String>,
+    /// That secret, once this process has read it.
+    #[serde(skip)]
+    pub read_password: ReadPassword,
     /// How many bodies may run on it at once; `None` leaves it to the limit in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,

@@ -367,6 +367,8 @@ fn bare_source(name: SourceName, url: String) -> Source {
         url,
         password_env: None,
         password_file: None,
+        password_secret: None,
+        read_password: Default::default(),
         max_parallel: None,
         procedures: std::collections::BTreeMap::new(),
         access: GroupAccess::default(),

@@ -132,6 +132,9 @@ async fn provider(oidc: &Oidc, back: &str) -> Result<Provider> {
 }
 
 fn client_secret(oidc: &Oidc) -> Result<Option<SecretString>> {
+    if let Some(shared) = oidc.client_secret_name.require("http.oidc.client_secret_name")? {
+        return Ok(Some(shared.get()));
+    }
     if !oidc.client_secret_env.is_empty() {
         let name = &oidc.client_secret_env;
         let said = || format!("read the environment variable {name} (http.oidc.client_secret_env)");

@@ -24,6 +24,71 @@ const stateWord = (s) => (has(`nodes.state_${s}`) ? t(`nodes.state_${s}`) : (s ?
 const stateMark = (n) =>
   /lost|dead|ended|left|stale/.test(n.state ?? '') ? 'FAILED' : /drain|leav/.test(n.state ?? '') ? 'HELD' : 'SUCCESS';
 
+const holdsWord = (s) => (has(`nodes.holds_${s.holds}`) ? t(`nodes.holds_${s.holds}`) : s.holds);
+
+/** What scripts are kept from on a node, in a word; in red where that is nothing. */
+const scriptMark = (n) => {
+  const s = n.scripts;
+  if (!s) return h('span.muted', t('nodes.scripts_unknown'));
+  return s.equals_service
+    ? h('span.late', { title: t('nodes.equals_service_lead') }, t('nodes.equals_service'))
+    : holdsWord(s);
+};
+
+const controlGroups = (s) => {
+  if (s.cgroup_obstacle) return t('nodes.cgroups_none', { why: s.cgroup_obstacle });
+  return (s.controllers ?? []).join(', ') || t('nodes.cgroups_kill');
+};
+
+const byGroup = (map) => Object.entries(map ?? {}).map(([group, what]) => h('span.tag', `${group}: ${what}`));
+
+/** How each living node isolates and limits scripts, and why not more. */
+const scriptCard = (nodes) => {
+  const rows = nodes.filter((n) => n.scripts && stateMark(n) !== 'FAILED');
+  if (rows.length === 0) return null;
+  return card(
+    t('nodes.scripts_title'),
+    { cls: 'flush', test: 'script-isolation' },
+    table({
+      caption: t('nodes.scripts_title'),
+      rows,
+      rowKey: (n) => n.id,
+      columns: [
+        { key: 'name', label: t('nodes.name') },
+        { key: 'isolation', label: t('nodes.isolation'), cell: (n) => h('code', n.scripts.isolation) },
+        {
+          key: 'holds',
+          label: t('nodes.scripts'),
+          cell: (n) =>
+            h(
+              'span',
+              holdsWord(n.scripts),
+              n.scripts.equals_service &&
+                h('span.late', { title: t('nodes.equals_service_lead') }, ` · ${t('nodes.equals_service')}`),
+            ),
+        },
+        { key: 'obstacle', label: t('nodes.obstacle'), cell: (n) => n.scripts.obstacle ?? '' },
+        {
+          key: 'run_as',
+          label: t('nodes.run_as'),
+          sort: false,
+          cell: (n) => h('span.tags', byGroup(n.scripts.run_as)),
+        },
+        {
+          key: 'limits',
+          label: t('nodes.limits'),
+          sort: false,
+          cell: (n) =>
+            Object.keys(n.scripts.limits ?? {}).length
+              ? h('span.tags', byGroup(n.scripts.limits))
+              : t('nodes.limits_none'),
+        },
+        { key: 'cgroups', label: t('nodes.cgroups'), sort: false, cell: (n) => controlGroups(n.scripts) },
+      ],
+    }).el,
+  );
+};
+
 export async function mount(el, ctx) {
   ctx.title(t('nav.nodes'));
   const host = h('div');
@@ -91,6 +156,7 @@ export async function mount(el, ctx) {
             hide: 'middle',
             cell: (n) => h('span', { class: Math.abs(n.skew_ms) > 2000 ? 'late' : null }, `${n.skew_ms} ms`),
           },
+          { key: 'scripts', label: t('nodes.scripts'), sort: false, hide: 'narrow', cell: scriptMark },
           { key: 'version', label: t('login.version'), hide: 'middle' },
           {
             key: 'do',
@@ -120,6 +186,7 @@ export async function mount(el, ctx) {
           },
         ],
       }).el,
+      scriptCard(nodes),
     ];
   };
   await shown(host, () => api.get('/nodes'), draw);

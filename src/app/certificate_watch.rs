@@ -1,0 +1,75 @@
+//! Looks when the certificates of this process end, so that somebody knows it a month before.
+
+use crate::app::App;
+use crate::config::Config;
+use crate::domain::certificate_expiry::{CertificateEnd, CertificateRole, due_ends};
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::metrics::Meter;
+use crate::outbound::NamedFile;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks. A listener takes a new certificate within 5 s; metrics are read every 15 to 60 s.
+const EVERY: Duration = Duration::from_secs(60);
+/// Between two warnings of the same end.
+const WARN_AGAIN_MS: i64 = 86_400_000;
+
+/// What looks at the certificates while this process serves.
+pub struct CertificateWatch {
+    config: Config,
+    clock: Clock,
+    meter: Arc<Meter>,
+}
+
+impl App {
+    /// What looks at the certificates of a process that has this meter.
+    pub fn certificate_watch(&self, meter: Arc<Meter>) -> CertificateWatch {
+        CertificateWatch { config: self.config.clone(), clock: self.clock.clone(), meter }
+    }
+}
+
+impl CertificateWatch {
+    /// Does it until `stop` is cancelled.
+    pub async fn run(self, stop: CancellationToken) {
+        let files = self.config.certificate_files();
+        if files.is_empty() {
+            return;
+        }
+        let mut warned_at: Option<Millis> = None;
+        let mut warned: Vec<CertificateEnd> = Vec::new();
+        loop {
+            let files = files.clone();
+            let ends = tokio::task::spawn_blocking(move || read_ends(&files)).await;
+            let (ends, now) = (ends.unwrap_or_default(), self.clock.now());
+            let due: Vec<CertificateEnd> = due_ends(&ends, now).into_iter().cloned().collect();
+            if due != warned || warned_at.is_none_or(|at| now.since(at) >= WARN_AGAIN_MS) {
+                for end in &due {
+                    tracing::warn!("{} ({}); renew it", end.describe(now), end.subject);
+                }
+                (warned, warned_at) = (due, Some(now));
+            }
+            self.meter.set_certificates(ends);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+}
+
+/// When what is in the files ends, the first end of each. What cannot be read is told of by who uses it.
+fn read_ends(files: &[(NamedFile, CertificateRole)]) -> Vec<CertificateEnd> {
+    let end = |(file, role): &(NamedFile, CertificateRole)| {
+        let pem = file.read().ok()?;
+        let ends = match role {
+            CertificateRole::RevocationList => file.list_ends(&pem),
+            CertificateRole::Own | CertificateRole::Authority => file.certificate_ends(&pem),
+        };
+        let (subject, seconds) = ends.ok()?.into_iter().min_by_key(|(_, seconds)| *seconds)?;
+        let ends_at = Millis(seconds.saturating_mul(1_000));
+        Some(CertificateEnd { setting: file.setting, role: *role, subject, ends_at })
+    };
+    files.iter().filter_map(end).collect()
+}

@@ -1,0 +1,81 @@
+//! Which limits hold a script, and by what: a control group of its own, or the limits of its user.
+
+use crate::domain::outcome::Stream;
+use crate::domain::script_limits::{CgroupController, CgroupPolicy, ScriptLimits};
+use crate::handler::cgroup_tree::{CgroupMeans, CgroupOrder};
+use crate::handler::{Context, Task};
+
+/// The limits of one attempt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldLimits {
+    /// What the settings say.
+    pub(crate) limits: ScriptLimits,
+    /// Its control group.
+    pub(crate) cgroup: Option<CgroupOrder>,
+    /// Processes that its user may have more than now, where no control group counts the script's own.
+    pub(crate) rlimit_processes: Option<u32>,
+    /// It must not run without.
+    pub(crate) is_required: bool,
+}
+
+impl HeldLimits {
+    /// What holds on this machine. The attempt's log says which limits do not; an error is why it is refused.
+    pub(crate) async fn find(task: &Task, ctx: &Context) -> Result<Self, String> {
+        let limits = ctx.options.script_limits.choose(&task.job.group);
+        let tree = &ctx.options.script_cgroups;
+        let means = tree.find_means().await;
+        let held: &[CgroupController] = means.as_ref().map_or(&[], |means| &means.controllers);
+        let left = limits.without(held);
+        let is_required = tree.policy() == CgroupPolicy::Required;
+        if is_required {
+            refuse_unheld(left, &means)?;
+        }
+        let unheld = ScriptLimits { processes: None, ..left };
+        if let Some(which) = unheld.describe() {
+            ctx.log.line(Stream::System, format!("limits not held: {which}: {}", explain(&means)));
+        }
+        let cgroup = means.ok().map(|means| means.order(limits));
+        Ok(Self { limits, cgroup, rlimit_processes: left.processes, is_required })
+    }
+
+    /// What the log says of those that hold.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let held = self.cgroup.as_ref().map_or(&[][..], |cgroup| &cgroup.controllers);
+        let unheld = self.limits.without(held);
+        let by_group = ScriptLimits {
+            memory_mib: self.limits.memory_mib.filter(|_| unheld.memory_mib.is_none()),
+            processes: self.limits.processes.filter(|_| unheld.processes.is_none()),
+            cpu_percent: self.limits.cpu_percent.filter(|_| unheld.cpu_percent.is_none()),
+        };
+        let by_group = by_group.describe().map(|text| format!("{text} (control group)"));
+        let by_user = self.rlimit_processes;
+        let by_user = by_user.map(|number| format!("{number} processes more than its user has"));
+        let all: Vec<String> = [by_group, by_user].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+fn refuse_unheld(left: ScriptLimits, means: &Result<CgroupMeans, String>) -> Result<(), String> {
+    let which = left.describe();
+    if means.is_ok() && which.is_none() {
+        return Ok(());
+    }
+    let which = which.map_or(String::new(), |which| format!(" for {which}"));
+    Err(format!(
+        "script.cgroups is \"required\", and there is no control group{which}: {}; docs/security.md says what it takes",
+        explain(means)
+    ))
+}
+
+/// What stands against a limit.
+fn explain(means: &Result<CgroupMeans, String>) -> String {
+    match means {
+        Err(why) => why.clone(),
+        Ok(means) => {
+            let has = |one: &CgroupController| means.controllers.contains(one);
+            let missing = CgroupController::ALL.into_iter().filter(|one| !has(one));
+            let missing: Vec<&str> = missing.map(CgroupController::name).collect();
+            format!("the controllers {} are not in its cgroup v2 hierarchy", missing.join(", "))
+        }
+    }
+}
