@@ -23,7 +23,7 @@ use crate::import::note::{Level, Origin, Words};
 use crate::import::routine_parameters::{Home, OF_MYSQL, name_parameters};
 use crate::import::schedule::Firing;
 use crate::import::scheduler_source::{ServerDatabase, note_no_limits, set_sql};
-use crate::import::sql_statement::SqlForm;
+use crate::import::sql_statement::{SqlForm, has_broken_quotes};
 use crate::import::tally::ItemKind;
 use chrono_tz::Tz;
 
@@ -232,6 +232,14 @@ impl Event<'_> {
         let job_type = if is_proc { "PROC" } else { "SQL" };
         let mut job = draft.job(&self.at, group, &self.name, job_type);
         job.timeout_sec = draft.timeout(&self.at, &self.about, 0);
+        if has_broken_quotes(text, DialectName::Mysql) {
+            let why = Words::from((
+                "the server shows its text with quotes missing, as MySQL 8 and later do where a text has a quote in it: take the \
+                 text from SHOW CREATE EVENT",
+                "服务器显示的内容缺少引号(MySQL 8 及以后版本对含引号的文本如此):请从 SHOW CREATE EVENT 取得原文",
+            ));
+            return failing(draft, &self.at, job, &why);
+        }
         if let Some(why) = form.fault() {
             return failing(draft, &self.at, job, &why);
         }

@@ -82,6 +82,27 @@ fn has_label(text: &str) -> bool {
         if COMPOUND.iter().any(|w| word.eq_ignore_ascii_case(w)))
 }
 
+/// Whether quotes do not fit together: MySQL 8 and later show the text of an event with `''` and `\\'` as one quote, so that
+/// `'it''s'` is `'it's'`.
+pub(crate) fn has_broken_quotes(text: &str, dialect: DialectName) -> bool {
+    let (mut at, mut before) = (0, Token::Blank);
+    while at < text.len() {
+        let (kind, end) = token(text.as_bytes(), at, dialect);
+        let is_string = kind == Token::Quoted && text[at..].starts_with(['\'', '"']);
+        let quote = &text[at..=at];
+        let is_open = is_string && (end - at < 2 || !text[at..end].ends_with(quote));
+        if is_open || (before == Token::Quoted && kind == Token::Word) {
+            return true;
+        }
+        before = if is_string { Token::Quoted } else { kind };
+        if kind == Token::Quoted && !is_string {
+            before = Token::Mark;
+        }
+        at = end;
+    }
+    false
+}
+
 /// Tokens with their text, without blanks.
 fn tokens(text: &str, dialect: DialectName) -> Vec<(Token, &str)> {
     let mut found = Vec::new();
@@ -196,6 +217,21 @@ mod tests {
             assert_eq!(called(text), Some((name.to_owned(), values)), "{text}");
         }
         assert_eq!(called("CALL p(NULL)"), Some(("p".to_owned(), vec![None])));
+    }
+
+    #[test]
+    fn quotes_that_a_server_dropped_are_seen() {
+        for (text, is_broken) in [
+            ("CALL p(1, 'it''s')", false),
+            ("CALL p(1, 'it\\'s')", false),
+            ("INSERT INTO `a`.b VALUES ('x', \"y\", '')", false),
+            ("CALL p(1, 'it's')", true),
+            ("CALL p(''')", true),
+            ("CALL p('a'b','c'd')", true),
+            ("SELECT ' x' '", true),
+        ] {
+            assert_eq!(has_broken_quotes(text, DialectName::Mysql), is_broken, "{text}");
+        }
     }
 
     #[test]
