@@ -321,6 +321,7 @@ sources:
   zeta: {url: 'sqlite:z.db', max_parallel: 3, procedures: {sp: "SELECT 1;\nSELECT 2;\n"}}
   alpha: {url: 'mysql://u@h/d', password_env: PW, owner_group: month, groups: [day]}
   omega: {url: 'postgres://u@h/d', password_file: /run/pw}
+  theta: {url: 'postgres://u@h/e', password_secret: PW}
 groups:
   month: {name: 月结, type: monthly, owner: gl, max_parallel: 2, on_failure: stop, batch_timeout_sec: 90, warn_after_sec: 60, params: {z: 007, a: "no", m: {type: int, value: 3, required: true}}}
   day: {time_zone: Asia/Shanghai, due: workday(+2) 08:00, slow_after: 2, held_after_sec: 3600, notify_email: [a@b.c, 'channel:ops'], notify: {failed: now, timeout: batch,
