@@ -65,6 +65,7 @@ pub async fn scheduler_tables(
     let settings = Settings {
         url: with_verified_tls(url).into(),
         password,
+        rotated_password: None,
         max_connections: 1,
         connect_timeout: Duration::from_secs(10),
         statement_timeout: PATIENCE,
