@@ -27,6 +27,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Work in the shell", &["completions", "man", "help"]),
 ];
 
+/// Columns of the list of verbs, as of the rest of the help.
+const COLUMNS: usize = 100;
+
 /// Arguments of `completions`.
 #[derive(Args)]
 pub(super) struct CompletionsArgs {
@@ -64,15 +67,31 @@ fn grouped_verbs(command: &Command) -> String {
             let about = verb.and_then(Command::get_about).map(StyledStr::to_string);
             // A template has braces for its parts.
             let about = about.unwrap_or_default().replace(['{', '}'], "");
-            text.push_str(&format!("  {name:width$}  {}\n", first_line(&about)));
+            let lines = wrap_words(&about, COLUMNS - width - 4);
+            let indent = format!("\n{:1$}", "", width + 4);
+            text.push_str(&format!("  {name:width$}  {}\n", lines.join(&indent)));
         }
         text.push('\n');
     }
     text
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// Lines of at most so many columns.
+fn wrap_words(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut();
+        match last.filter(|line| line.is_empty() || line.len() + 1 + word.len() <= columns) {
+            Some(line) => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Prints the completions of a shell.
@@ -127,7 +146,7 @@ mod tests {
         {
             assert!(help.contains(text), "{text}: {help}");
         }
-        assert!(help.lines().all(|line| line.chars().count() <= 160), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
     }
 
     #[test]

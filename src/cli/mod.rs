@@ -181,7 +181,7 @@ enum Verb {
     /// Print what is stored as a definition file
     Export(export::ExportArgs),
     /// What another system runs, as definition files, with a report of what is not as it was: crontab,
-    /// dolphinscheduler, pg-timetable, azkaban, xxl-job
+    /// control-m, dolphinscheduler, mysql-events, pg-cron, pgagent, pg-timetable, azkaban, xxl-job
     #[command(subcommand)]
     Import(import::ImportVerb),
     /// The versions of a group: who changed what, when
