@@ -134,7 +134,7 @@ async fn attend(
     };
     let work = async {
         match works {
-            Some(works) => works.run(stop, tells).await,
+            Some(works) => Box::pin(works.run(stop, tells)).await,
             None => {
                 drop(tells);
                 keep_time(app, stop).await;

@@ -157,12 +157,13 @@ impl Works {
         let tell = send_beside(sender, stop.clone());
         let fire = as_task(fire(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
-        let renew = as_task(logins.run(stop.clone()));
-        let watch = as_task(certificates.run(stop.clone()));
-        let seal = as_task(sealer.run(stop.clone()));
+        let renew = as_task(Box::pin(logins.run(stop.clone())));
+        let watch = as_task(Box::pin(certificates.run(stop.clone())));
+        let seal = as_task(Box::pin(sealer.run(stop.clone())));
         let told = stop.clone();
+        // Boxed, as each of the others: together they were larger than the stack of the main thread in a debug build.
         let dispatch = as_task(async move {
-            dispatcher.serve(&told, Some(tells)).await;
+            Box::pin(dispatcher.serve(&told, Some(tells))).await;
             dispatcher
         });
         let work = async {
@@ -170,7 +171,7 @@ impl Works {
                 tokio::join!(dispatch, fire, sweep, tell, renew, watch, seal);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
-            dispatcher.leave().await
+            Box::pin(dispatcher.leave()).await
         };
         let (left, ()) = tokio::join!(work, traces);
         if let Err(error) = left {
@@ -186,21 +187,21 @@ impl Works {
 /// Fires schedules while this process serves.
 async fn fire(core: Option<TriggerCore>, stop: CancellationToken) {
     if let Some(core) = core {
-        core.run(stop).await;
+        Box::pin(core.run(stop)).await;
     }
 }
 
 /// Removes old rows while this process serves.
 async fn sweep(sweeper: Option<Sweeper>, stop: CancellationToken) {
     if let Some(sweeper) = sweeper {
-        sweeper.run(stop).await;
+        Box::pin(sweeper.run(stop)).await;
     }
 }
 
 /// Sends the outbox while this process serves.
 async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
     if let Some(sender) = sender {
-        sender.run(stop).await;
+        Box::pin(sender.run(stop)).await;
     }
 }
 

@@ -279,7 +279,8 @@ async fn a_stored_secret_is_given_to_groups_and_its_users_are_named() {
     let stored = store::secret::find(&mut tx, "FX").await.expect("read").expect("there");
     assert_eq!(stored.sealed, "sealed-text");
     tx.rollback().await.expect("undone");
-    let nothing = server.send(Method::PATCH, "/secrets/FX", &admin, &json!({})).await.is(422);
+    let empty = json!({"reason": "they book it"});
+    let nothing = server.send(Method::PATCH, "/secrets/FX", &admin, &empty).await.is(422);
     assert!(nothing.to_string().contains("say who may use it"), "{nothing}");
     server.send(Method::PATCH, "/secrets/NONE", &admin, &given).await.is(404);
     server.send(Method::PATCH, "/secrets/DB_PW", &admin, &given).await.is(404);

@@ -139,8 +139,13 @@ impl Place {
         format!("https://127.0.0.1:{}{path}", self.port)
     }
 
+    /// A `serve` that nobody has asked yet.
+    fn start(&self) -> Running {
+        Running::start(self.path(), &["serve"], "console, API")
+    }
+
     fn serve(&self) -> Running {
-        let running = Running::start(self.path(), &["serve"], "console, API");
+        let running = self.start();
         eventually(|| match curl(self.path(), &["--cacert", "ca.pem", &self.url("/readyz")]) {
             (0, words) if words.starts_with("ok") => Ok(()),
             (_, words) => Err(words + &running.log()),
