@@ -140,6 +140,7 @@ impl App {
     ) -> Result<QueueDispatcher> {
         // So that settings with which its owners would never hear are refused before a batch is begun.
         self.can_tell()?;
+        self.compare_with_ledgers().await?;
         let secret_stores = self.secret_stores.clone();
         let engine = engine::Options { secret_stores, ..self.config.engine() };
         let handlers = self.config.handlers();

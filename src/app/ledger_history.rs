@@ -26,29 +26,46 @@ impl App {
         let mut tx = self.db.read().await?;
         let mark = metadata_gap::read(&mut tx).await?;
         let installation = store::installation(&mut tx).await?;
-        // Version 0.1 wrote no heartbeats.
-        let (Some(newest), Some(installation), None) = (mark.newest, installation, &mark.gap)
-        else {
-            return Ok(());
-        };
-        let now = self.clock.now();
-        let lease_ms = i64::from(self.config.engine.lease_sec) * 1_000;
-        if compare_ledgers(newest, &[now], lease_ms).is_none() {
+        drop(tx);
+        if mark.gap.is_some() {
             return Ok(());
         }
-        let sources = self.sources_with_ledger(&mut tx).await?;
-        drop(tx);
-        let last_attempts = self.last_attempts(&sources, &installation).await;
-        let Some(known_until) = compare_ledgers(newest, &last_attempts, lease_ms) else {
+        let now = self.server_now().await?;
+        // Before version 0.2 nothing of this was written.
+        if let (Some(known), Some(installation)) = (mark.last_known(), installation) {
+            self.find_gap(known, &installation, now).await?;
+        }
+        let mut tx = self.db.begin().await?;
+        metadata_gap::raise_start(&mut tx, &mark, now).await?;
+        if let Err(error) = tx.commit().await {
+            // Another process that starts just now has said it.
+            tracing::debug!(
+                error = format!("{error:#}"),
+                "the start of this process is not on record"
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts a gap on record when a ledger knows of an attempt long after what the database knows.
+    async fn find_gap(&self, known: Millis, installation: &str, now: Millis) -> Result<()> {
+        let lease_ms = i64::from(self.config.engine.lease_sec) * 1_000;
+        if compare_ledgers(known, &[now], lease_ms).is_none() {
+            return Ok(());
+        }
+        let sources = self.sources_with_ledger(&mut self.db.read().await?).await?;
+        let last_attempts = self.last_attempts(&sources, installation).await;
+        let Some(known_until) = compare_ledgers(known, &last_attempts, lease_ms) else {
             return Ok(());
         };
         let found_by = "a ledger of a data source".to_owned();
-        let gap = MetadataGap { restored_to: newest, known_until, found_at: now, found_by };
+        let gap = MetadataGap { restored_to: known, known_until, found_at: now, found_by };
         let mut tx = self.db.begin().await?;
         if metadata_gap::lock(&mut tx).await?.is_none() {
             metadata_gap::open(&mut tx, &gap).await?;
         }
-        tx.commit().await.context("put a gap in the metadata on record")
+        tx.commit().await.context("put a gap in the metadata on record")?;
+        Ok(())
     }
 
     /// The data sources on which stored jobs with `tx: ledger` run.

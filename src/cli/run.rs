@@ -16,6 +16,7 @@ use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
+use crate::engine::News;
 use crate::engine::dispatcher::{BatchStanding, QueueDispatcher};
 use crate::engine::open_batch::{Refused, ReportProgress};
 use crate::engine::outbox::Sender;
@@ -73,7 +74,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     // Before the file is stored.
     app.can_tell()?;
-    app.compare_with_ledgers().await?;
     // Moved, not copied: two definitions of 100,000 jobs are 200 MB, and where its keys stand is not asked any more.
     let (defs, warnings) = match loaded {
         None => (app.definition().await?, Vec::new()),
@@ -87,8 +87,7 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
         store_before_run(&app, (&defs, &warnings), &order, (file, &args)).await?;
     }
     let (tells, news) = mpsc::unbounded_channel();
-    refuse_while_suspended(&mut app.db.read().await?).await?;
-    let mut dispatcher = app.dispatcher(Some(tells)).await?;
+    let mut dispatcher = start_dispatcher(&app, tells).await?;
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let mut display = OpeningDisplay::new(show, global.lang());
     let mut report = |progress: OpeningProgress| display.show(&progress);
@@ -124,6 +123,19 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
+}
+
+/// A dispatcher, unless the database has gone back in time, which a process may find as it starts.
+async fn start_dispatcher(
+    app: &App,
+    tells: mpsc::UnboundedSender<News>,
+) -> Result<QueueDispatcher> {
+    let dispatcher = app.dispatcher(Some(tells)).await?;
+    if let Err(suspended) = refuse_while_suspended(&mut app.db.read().await?).await {
+        dispatcher.leave().await?;
+        return Err(suspended);
+    }
+    Ok(dispatcher)
 }
 
 /// Refuses an order with jobs that cannot end well as they stand, before anything is stored or opened. A source that

@@ -56,7 +56,6 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     let scheme = config.http.scheme();
     config.node.address = front.address().map(|address| format!("{scheme}://{address}"));
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    app.compare_with_ledgers().await?;
     let works = Works::of(&app).await?;
     let lang = global.lang();
     announce(args, max, front.address().map(|address| format!("{scheme}://{address}/")), lang);

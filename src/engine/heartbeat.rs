@@ -175,10 +175,15 @@ impl Heart {
         self.suspension.gap()
     }
 
+    /// What this process knows to be committed; asked before the database is.
+    pub(super) fn committed(&self) -> Option<Millis> {
+        self.suspension.committed()
+    }
+
     /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
     /// is found.
-    pub(super) fn observe_history(&self, mark: &HistoryMark) {
-        self.suspension.observe(mark, self.clock.now(), self.node.name());
+    pub(super) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
+        self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
     }
 
     /// How long a lease is.
@@ -419,6 +424,7 @@ impl Heart {
 
     /// Writes the renewal, and measures the database's clock with it.
     async fn write(&self) -> Result<Written> {
+        let committed = self.committed();
         let mut tx = self.begin_renewal().await?;
         self.enter(RenewalStage::Answers);
         let asked = self.clock.uptime();
@@ -434,7 +440,7 @@ impl Heart {
         self.meter.nodes(node::alive(&mut tx, at).await?);
         self.say(&mut tx, at).await?;
         let mark = metadata_gap::read(&mut tx).await?;
-        if let Some(gap) = self.suspension.observe(&mark, at, self.node.name()) {
+        if let Some(gap) = self.suspension.observe((&mark, committed), at, self.node.name()) {
             metadata_gap::open(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;

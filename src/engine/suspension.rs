@@ -32,9 +32,18 @@ impl Suspension {
 
     /// Takes in what the database holds at `now`. Gives the gap that has to be put on record, if this process is the
     /// first that finds it; it is suspended from here on, on record or not.
-    pub(super) fn observe(&self, mark: &HistoryMark, now: Millis, me: &str) -> Option<MetadataGap> {
+    ///
+    /// `committed` is what was remembered before `mark` was read. A heartbeat that is committed between the reading and
+    /// this call must not count: a process that was stopped just there took its own heartbeat for a lost one, and the
+    /// whole installation stopped (p11 on MariaDB, November 2026).
+    pub(super) fn observe(
+        &self,
+        (mark, committed): (&HistoryMark, Option<Millis>),
+        now: Millis,
+        me: &str,
+    ) -> Option<MetadataGap> {
         let mut memory = self.memory();
-        match compare_history(mark, memory.committed) {
+        match compare_history(mark, committed) {
             Continuity::Unbroken => {
                 if memory.gap.take().is_some() {
                     tracing::info!("the gap in the metadata is accepted; work goes on");
@@ -60,6 +69,11 @@ impl Suspension {
                 Some(gap)
             }
         }
+    }
+
+    /// The newest heartbeat of this process that is known to be committed; to be asked before the database is.
+    pub(super) fn committed(&self) -> Option<Millis> {
+        self.memory().committed
     }
 
     /// A heartbeat of this time is committed.

@@ -146,6 +146,14 @@ fn prepare(parent: Option<&Path>) -> Result<CgroupMeans, String> {
     hand_on(&scripts)?;
     remove_left(&scripts);
     let controllers = list_controllers(&scripts, "cgroup.subtree_control");
+    if controllers.is_empty() {
+        // Version 1 has them, as on hosts that mount both.
+        return Err(format!("the control groups in {} can limit nothing", mount.display()));
+    }
+    // Another user's process may have made the folder.
+    let probe = scripts.join(format!("probe-{}", std::process::id()));
+    make_group(&probe)?;
+    fs::remove_dir(&probe).map_err(|e| format!("cannot remove {}: {e}", probe.display()))?;
     Ok(CgroupMeans { mount, home, scripts, controllers })
 }
 

@@ -8,20 +8,26 @@ use anyhow::{Context as _, Result};
 /// Milliseconds since 1970 in thirteen digits, so that texts compare as numbers do.
 const NEWEST: &str = "newest_heartbeat";
 const GAP: &str = "metadata_gap";
+const START: &str = "newest_start";
 
 /// What the database says of its own past.
 pub async fn read(tx: &mut Tx) -> Result<HistoryMark> {
-    let sql =
-        format!("SELECT name, value FROM procession_meta WHERE name IN ('{NEWEST}', '{GAP}')");
+    let sql = format!(
+        "SELECT name, value FROM procession_meta WHERE name IN ('{NEWEST}', '{GAP}', '{START}')"
+    );
     let rows = tx.fetch_all(&sql, &[]).await?;
     let mut mark = HistoryMark::default();
     for row in rows {
         let value = row.text("value")?;
-        if row.text("name")? == GAP {
-            mark.gap = Some(serde_json::from_str(&value).context("procession_meta.metadata_gap")?);
-        } else {
-            let ms = value.parse().context("procession_meta.newest_heartbeat")?;
-            mark.newest = Some(Millis(ms));
+        let millis =
+            || value.parse().map(Millis).context("procession_meta: a time in milliseconds");
+        match row.text("name")?.as_str() {
+            GAP => {
+                mark.gap =
+                    Some(serde_json::from_str(&value).context("procession_meta.metadata_gap")?)
+            }
+            START => mark.newest_start = Some(millis()?),
+            _ => mark.newest = Some(millis()?),
         }
     }
     Ok(mark)
@@ -29,16 +35,25 @@ pub async fn read(tx: &mut Tx) -> Result<HistoryMark> {
 
 /// Raises the newest heartbeat; a later one of another process stays.
 pub async fn raise(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<()> {
+    raise_time(tx, (NEWEST, mark.newest), to).await
+}
+
+/// Raises the time at which a process last started.
+pub async fn raise_start(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<()> {
+    raise_time(tx, (START, mark.newest_start), to).await
+}
+
+async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Millis) -> Result<()> {
     let value = format!("{:013}", to.0);
-    if mark.newest.is_none() {
+    if there.is_none() {
         // Two that write the first at once: one fails with a taken key and is asked again.
-        store::meta(tx, NEWEST, &value).await?;
+        store::meta(tx, name, &value).await?;
         return Ok(());
     }
     let sql = "UPDATE procession_meta SET value = ? WHERE name = ? AND value < ?";
-    tx.execute(sql, &[value.as_str().into(), NEWEST.into(), value.as_str().into()])
+    tx.execute(sql, &[value.as_str().into(), name.into(), value.as_str().into()])
         .await
-        .context("raise the newest heartbeat")?;
+        .with_context(|| format!("raise {name}"))?;
     Ok(())
 }
 

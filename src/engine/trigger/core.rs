@@ -211,8 +211,9 @@ impl Planning {
     /// What there is to do, and, when it is time to look, what ended; in one transaction, because this
     /// is most of what a process asks that has nothing to do.
     async fn outlook(&self, up: Uptime) -> Result<(Outlook, Option<Following>)> {
+        let committed = self.heart.committed();
         let mut tx = self.db.read().await?;
-        self.heart.observe_history(&metadata_gap::read(&mut tx).await?);
+        self.heart.observe_history(&metadata_gap::read(&mut tx).await?, committed);
         let outlook = trigger::outlook(&mut tx).await?;
         let ends = match up >= self.followed_at {
             true => Some(batch_end_schedules::look(&mut tx).await?),

@@ -303,7 +303,11 @@ jobs:
         db.setup(&["CREATE TABLE t (a INT)"]).await;
         let path = folder.path().to_owned();
         let (code, found) = tokio::task::spawn_blocking(move || document(&path, &[])).await.expect("ran");
-        let expected = ["error BROKEN statement_refused", "warning LATER statement_refused"];
+        let expected = [
+            "error - source_refused",
+            "error BROKEN statement_refused",
+            "warning LATER statement_refused",
+        ];
         assert_eq!((code, brief(&found)), (2, expected.map(str::to_owned).to_vec()), "{found}");
         let at = finding(&found, "LATER")["said"]["en"].to_string();
         assert!(at.contains("statement 2 (line 1)"), "{at}");

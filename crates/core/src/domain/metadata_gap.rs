@@ -26,6 +26,8 @@ pub struct MetadataGap {
 pub struct HistoryMark {
     /// The newest heartbeat of any process; none before the first.
     pub newest: Option<Millis>,
+    /// When a process last started, which a short one says in place of a heartbeat; none before the first that says it.
+    pub newest_start: Option<Millis>,
     /// The gap that an operator has not accepted yet.
     pub gap: Option<MetadataGap>,
 }
@@ -63,12 +65,19 @@ pub fn compare_history(mark: &HistoryMark, remembered: Option<Millis>) -> Contin
 /// began it may be ahead of the database's.
 const LEDGER_TOLERANCE_MS: i64 = 60_000;
 
-/// Compares the newest heartbeat that the database holds with when the last attempts began that the ledgers of data sources
+impl HistoryMark {
+    /// The last time at which a process is known to have worked by this database.
+    pub fn last_known(&self) -> Option<Millis> {
+        self.newest.max(self.newest_start)
+    }
+}
+
+/// Compares the last time that the database knows, of a heartbeat or a start, with when the last attempts began that the ledgers of data sources
 /// know. An attempt begins only under a lease, so a ledger that knows a later one has seen what the database has lost.
 /// Gives the time until which that is known.
-pub fn compare_ledgers(newest: Millis, last_attempts: &[Millis], lease_ms: i64) -> Option<Millis> {
+pub fn compare_ledgers(known: Millis, last_attempts: &[Millis], lease_ms: i64) -> Option<Millis> {
     let last = last_attempts.iter().copied().max()?;
-    (last > newest.plus(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)
+    (last > known.plus(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)
 }
 
 #[cfg(test)]
@@ -90,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_database_that_holds_less_than_is_remembered_has_gone_back() {
-        let mark = |newest| HistoryMark { newest, gap: None };
+        let mark = |newest| HistoryMark { newest, ..HistoryMark::default() };
         let at = |ms| Some(Millis(ms));
         assert_eq!(compare_history(&mark(at(100)), None), Continuity::Unbroken);
         assert_eq!(compare_history(&mark(at(100)), at(100)), Continuity::Unbroken);
@@ -110,7 +119,8 @@ mod tests {
             found_at: Millis(110),
             found_by: "n".to_owned(),
         };
-        let mark = HistoryMark { newest: Some(Millis(110)), gap: Some(gap.clone()) };
+        let mark =
+            HistoryMark { newest: Some(Millis(110)), gap: Some(gap.clone()), newest_start: None };
         assert_eq!(compare_history(&mark, None), Continuity::Suspended(gap.clone()));
         assert_eq!(compare_history(&mark, Some(Millis(100))), Continuity::Suspended(gap));
     }

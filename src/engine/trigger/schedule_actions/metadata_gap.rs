@@ -84,7 +84,7 @@ pub async fn accept_gap(
     metadata_gap::close(&mut tx).await?;
     // What the ledgers of data sources know of the lost time is accepted with it, also when no process runs.
     let mark = metadata_gap::read(&mut tx).await?;
-    metadata_gap::raise(&mut tx, &mark, deed.now).await?;
+    metadata_gap::raise_start(&mut tx, &mark, deed.now).await?;
     let detail = serde_json::json!({
         "past_times": match past { PastTimes::MarkFired => "marked as fired", PastTimes::Fire => "fired by policy" },
         "schedules": accepted.schedules, "firings": accepted.firings, "paused_batches": accepted.batches,
