@@ -31,8 +31,9 @@ impl App {
             return Ok(());
         }
         let now = self.server_now().await?;
-        // Before version 0.2 nothing of this was written.
-        if let (Some(known), Some(installation)) = (mark.last_known(), installation) {
+        // Before starts were written, a short process left nothing but its row in the ledger.
+        let known = mark.newest_start.and(mark.last_known());
+        if let (Some(known), Some(installation)) = (known, installation) {
             self.find_gap(known, &installation, now).await?;
         }
         let mut tx = self.db.begin().await?;

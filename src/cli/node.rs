@@ -154,7 +154,7 @@ fn scripts_word(member: &Member) -> String {
 async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.read().await?;
-    let members = store::node::members(&mut tx, now).await?;
+    let members = store::node::members_with_isolation(&mut tx, now).await?;
     drop(tx);
     let named = |m: &&Member| {
         which.is_none_or(|which| m.offer.name == which || m.node.node_id.0.starts_with(which))
@@ -231,7 +231,7 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
 async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &str)) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.begin().await?;
-    let members = store::node::members(&mut tx, now).await?;
+    let members = store::node::members_with_isolation(&mut tx, now).await?;
     let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
     let serves = |m: &&Member| !m.offer.roles.is_empty();
     let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();

@@ -234,18 +234,29 @@ pub async fn set_draining(tx: &mut Tx, id: &NodeId, stay: Stay) -> Result<bool> 
     Ok(found.context("say whether a node takes anything new")? == 1)
 }
 
-/// Processes whose leases hold after `since`, in the order of their names.
+/// Processes whose leases hold after `since`, in the order of their names; without what their scripts are kept from.
+/// `migrate` asks this of tables of earlier versions too.
 pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
-    let rows = tx
-        .fetch_all(
-            "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
-             incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
-             skew_ms, script_isolation FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id",
-            &[since.to_utc().into()],
-        )
-        .await
-        .context("read cluster_node")?;
+    let sql = "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
+               incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
+               skew_ms FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id";
+    let rows = tx.fetch_all(sql, &[since.to_utc().into()]).await.context("read cluster_node")?;
     rows.iter().map(member).collect()
+}
+
+/// As `members`, with what their scripts are kept from.
+pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
+    let mut members = members(tx, since).await?;
+    let sql = "SELECT node_id, script_isolation FROM cluster_node WHERE lease_until > ?";
+    let rows = tx.fetch_all(sql, &[since.to_utc().into()]).await.context("read cluster_node")?;
+    for row in rows {
+        let (id, text) = (row.text("node_id")?, row.opt_text("script_isolation")?);
+        if let Some(member) = members.iter_mut().find(|member| member.node.node_id.0 == id) {
+            // What a newer program writes otherwise is not told.
+            member.script_isolation = text.and_then(|text| serde_json::from_str(&text).ok());
+        }
+    }
+    Ok(members)
 }
 
 fn member(row: &Row) -> Result<Member> {
@@ -269,10 +280,7 @@ fn member(row: &Row) -> Result<Member> {
         },
         counted_at: row.opt_time("counted_at")?.map(Millis::from),
         is_draining,
-        // What a newer program writes otherwise is not told.
-        script_isolation: row
-            .opt_text("script_isolation")?
-            .and_then(|text| serde_json::from_str(&text).ok()),
+        script_isolation: None,
         version: row.text("version")?,
         started_at: row.time("started_at")?.into(),
         heartbeat_at: row.time("heartbeat_at")?.into(),

@@ -23,7 +23,7 @@ pub struct Members {
 impl Members {
     /// Those that live, and those that ended no longer ago than `back_ms`.
     pub async fn read(tx: &mut Tx, back_ms: i64, now: Millis) -> Result<Self> {
-        let all = store::node::members(tx, now.plus(-back_ms)).await?;
+        let all = store::node::members_with_isolation(tx, now.plus(-back_ms)).await?;
         let mut batches = HashMap::new();
         for member in &all {
             let id = &member.node.node_id;
