@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::domain::id::SourceName;
-use crate::domain::metadata_gap::{MetadataGap, compare_ledgers};
+use crate::domain::metadata_gap::{HistoryMark, MetadataGap, compare_ledgers};
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::TxClass;
@@ -36,15 +36,20 @@ impl App {
         if let (Some(known), Some(installation)) = (known, installation) {
             self.find_gap(known, &installation, now).await?;
         }
-        let mut tx = self.db.begin().await?;
-        metadata_gap::raise_start(&mut tx, &mark, now).await?;
-        if let Err(error) = tx.commit().await {
-            // Another process that starts just now has said it.
+        // Another process that starts just now may write the first; either will do.
+        if let Err(error) = self.record_start(&mark, now).await {
             tracing::debug!(
                 error = format!("{error:#}"),
                 "the start of this process is not on record"
             );
         }
+        Ok(())
+    }
+
+    async fn record_start(&self, mark: &HistoryMark, now: Millis) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        metadata_gap::raise_start(&mut tx, mark, now).await?;
+        tx.commit().await.context("record that a process starts")?;
         Ok(())
     }
 
