@@ -183,7 +183,7 @@ impl Heart {
     /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
     /// is found.
     pub(super) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
-        self.suspension.observe_twice((mark, committed), self.clock.now(), self.node.name());
+        self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
     }
 
     /// How long a lease is.

@@ -17,8 +17,6 @@ struct Memory {
     committed: Option<Millis>,
     /// Why nothing is fired or started.
     gap: Option<MetadataGap>,
-    /// The last reading beside other things was older than what is remembered.
-    is_suspected: bool,
 }
 
 impl Suspension {
@@ -76,21 +74,6 @@ impl Suspension {
     /// The newest heartbeat of this process that is known to be committed; to be asked before the database is.
     pub(super) fn committed(&self) -> Option<Millis> {
         self.memory().committed
-    }
-
-    /// As `observe`, of a mark that was read beside other things: an older one counts when the next is older too. Under a
-    /// slow database one such reading was 45 ms older than a heartbeat that had just been committed (p11_leader).
-    pub(super) fn observe_twice(
-        &self,
-        (mark, committed): (&HistoryMark, Option<Millis>),
-        now: Millis,
-        me: &str,
-    ) {
-        let is_older = matches!(compare_history(mark, committed), Continuity::WentBack { .. });
-        let was_older = std::mem::replace(&mut self.memory().is_suspected, is_older);
-        if !is_older || was_older {
-            self.observe((mark, committed), now, me);
-        }
     }
 
     /// A heartbeat of this time is committed.

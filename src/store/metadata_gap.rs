@@ -46,9 +46,9 @@ pub async fn raise_start(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<
 async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Millis) -> Result<()> {
     let value = format!("{:013}", to.0);
     if there.is_none() {
-        // Two that write the first at once: one fails with a taken key and is asked again.
+        // Another process may have written the first meanwhile, and an earlier one: it stayed, this process took its own
+        // for committed, and the installation was suspended for a gap that there was not (p11_leader, November 2026).
         store::meta(tx, name, &value).await?;
-        return Ok(());
     }
     let sql = "UPDATE procession_meta SET value = ? WHERE name = ? AND value < ?";
     tx.execute(sql, &[value.as_str().into(), name.into(), value.as_str().into()])

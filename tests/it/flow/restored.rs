@@ -4,6 +4,7 @@ use crate::flow::triggers::{Here, add, node, opening, pass};
 use crate::flow::{Bench, defs, finish, on, on_each_database};
 use crate::util::query;
 use procession::domain::batch::{BatchOrder, BatchStatus};
+use procession::domain::metadata_gap::HistoryMark;
 use procession::domain::overlap::Overlap;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
@@ -236,8 +237,25 @@ async fn what_is_no_restore_suspends_nothing(bench: Bench) {
     assert!(mark.newest.is_some());
 }
 
+/// Two processes that start at once both read that there is no heartbeat yet.
+async fn the_later_of_two_first_heartbeats_stays(bench: Bench) {
+    let none = HistoryMark::default();
+    // Later than any heartbeat of the bench.
+    let base = 9_000_000_000_000;
+    for at in [base + 100, base + 200, base + 150] {
+        let mut tx = bench.db.begin().await.expect("begin");
+        metadata_gap::raise(&mut tx, &none, Millis(at)).await.expect("raise");
+        metadata_gap::raise_start(&mut tx, &none, Millis(at)).await.expect("raise");
+        tx.commit().await.expect("commit");
+    }
+    let mark = metadata_gap::read(&mut bench.db.read().await.expect("read")).await.expect("mark");
+    let later = Some(Millis(base + 200));
+    assert_eq!((mark.newest, mark.newest_start), (later, later));
+}
+
 on_each_database! {
     nothing_that_happened_happens_again
     a_declared_gap_may_be_fired_by_policy
     what_is_no_restore_suspends_nothing
+    the_later_of_two_first_heartbeats_stays
 }
