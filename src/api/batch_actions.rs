@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) fn noun() -> Noun {
     Noun::new("batch actions")
+        .expensive()
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
             Needs::Somewhere(Permission::View),

@@ -29,12 +29,14 @@ use std::collections::BTreeMap;
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::Run);
     Noun::new("batches as a whole")
+        .expensive()
         .change(
             (Method::POST, "/batches"),
             needs,
             "Open batches; a process that serves takes them",
             open,
         )
+        .expensive()
         .change(
             (Method::POST, "/batches/plan"),
             Needs::Somewhere(Permission::View),

@@ -74,7 +74,7 @@ impl House {
         let needs_executor_certificate =
             app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
         let executor_limits = Limits::default();
-        let read_limits = ReadLimits::new(&app.config.limits);
+        let read_limits = ReadLimits::new(&app.config.limits)?;
         let four_eyes = app.config.four_eyes()?;
         Ok(Self {
             app,

@@ -151,6 +151,7 @@ impl QueueDispatcher {
             self.measure();
             self.set_course(stop);
             let turned = self.serve_round(&mut rounds, &mut looks).await;
+            self.note_round(&turned);
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),

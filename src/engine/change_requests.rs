@@ -21,6 +21,16 @@ use serde_json::json;
 /// Requests of one user that may wait at once: each may hold a body of 16 MiB.
 const WAITING_MAX: usize = 50;
 
+/// Requests that one user may file in an hour: each is mailed to those who may approve it.
+const FILED_PER_HOUR: usize = 100;
+
+/// A user has filed too many requests of late.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "you have asked for {FILED_PER_HOUR} changes that need a second person within an hour; ask for further ones later"
+)]
+pub struct TooManyFiled;
+
 /// A user has too many requests that wait.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -44,6 +54,10 @@ pub async fn file(
     let mut tx = db.begin().await?;
     if change_request::count_waiting(&mut tx, new.author.0).await? >= WAITING_MAX {
         return Err(TooManyWaiting.into());
+    }
+    let an_hour_ago = now.plus(-3_600_000);
+    if change_request::count_since(&mut tx, new.author.0, an_hour_ago).await? >= FILED_PER_HOUR {
+        return Err(TooManyFiled.into());
     }
     let id = change_request::insert(&mut tx, new, now).await?;
     let made = get(&mut tx, id).await?;

@@ -40,8 +40,8 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `writes`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`, `certificates`, or
-    /// the name of a loop.
+    /// `database`, `schema`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
+    /// `certificates`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
@@ -109,6 +109,9 @@ impl Vitals {
         let (age_ms, obstacle) = self.heart.last_write();
         reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
         reasons.extend([self.lease(), self.clocks(), self.stays(), self.history()]);
+        let failing = self.meter.dispatch_failure();
+        let failing = failing.map(|one| (self.clock.uptime().since(one.since), one.obstacle));
+        reasons.push(dispatches(failing));
         reasons.extend(self.meter.firing_delay_sec().map(fires));
         reasons.extend(certificates(&self.meter.certificates(), self.clock.now()));
         reasons.extend(self.alive());
@@ -295,6 +298,21 @@ fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> Reason {
     Reason { is_degraded: ok && obstacle.is_some(), ..Reason::new("writes", ok, detail) }
 }
 
+/// How long the dispatcher may fail before the process counts as not ready. A lock that another session holds for a
+/// moment is nothing: each step waits some ten seconds for it.
+const DISPATCH_FAILS_MS: i64 = 30_000;
+
+/// Whether steps of batches can be written: `failing` is for how long they could not, and what kept the last one. A row
+/// of one batch that another session has locked keeps all batches of this process, and `writes` does not see it.
+fn dispatches(failing: Option<(i64, &'static str)>) -> Reason {
+    let Some((ms, obstacle)) = failing else {
+        return Reason::new("dispatch", true, "the last step of batches is written");
+    };
+    let detail = format!("no step of any batch could be written for {} s: {obstacle}", ms / 1_000);
+    let ok = ms < DISPATCH_FAILS_MS;
+    Reason { is_degraded: ok, ..Reason::new("dispatch", ok, detail) }
+}
+
 /// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
 fn durability(is_durable: bool) -> Reason {
     let detail = match is_durable {
@@ -335,6 +353,18 @@ mod tests {
         assert_eq!(state(writes(15_001, 15_000, None)), (false, false));
         assert!(writes(15_001, 15_000, full).detail.contains("no space left"));
         assert_eq!(state(durability(false)), (true, true));
+    }
+
+    #[test]
+    fn a_dispatcher_that_cannot_write_is_degraded_at_once_and_not_ready_after_half_a_minute() {
+        let state = |failing| {
+            let reason = dispatches(failing);
+            (reason.ok, reason.is_degraded)
+        };
+        assert_eq!(state(None), (true, false));
+        assert_eq!(state(Some((0, "locked"))), (true, true));
+        assert_eq!(state(Some((DISPATCH_FAILS_MS, "locked"))), (false, false));
+        assert!(dispatches(Some((41_000, "locked"))).detail.contains("for 41 s: locked"));
     }
 
     #[test]

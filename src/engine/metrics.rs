@@ -67,6 +67,17 @@ pub struct Meter {
     certificates: Certificates,
     /// When each loop of this process turned last, by its name.
     loops: Mutex<BTreeMap<&'static str, Uptime>>,
+    /// Since when each step of the dispatcher has failed, and what kept the last one.
+    dispatch_failure: Mutex<Option<DispatchFailure>>,
+}
+
+/// Steps of the dispatcher that failed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchFailure {
+    /// When the first of them had failed.
+    pub since: Uptime,
+    /// What kept the last one, without a name or value.
+    pub obstacle: &'static str,
 }
 
 struct Triggers {
@@ -115,6 +126,7 @@ impl Default for Meter {
             process: Process::register(&mut registry),
             certificates: Certificates::register(&mut registry),
             loops: Mutex::default(),
+            dispatch_failure: Mutex::default(),
             registry,
         }
     }
@@ -244,6 +256,23 @@ impl Meter {
     /// A beat failed and is tried again; `why` is `database`, `stale` or `other`.
     pub fn beat_failed(&self, why: &'static str) {
         self.cluster.beats_failed.get_or_create(&[("why", why)]).inc();
+    }
+
+    /// A step of the dispatcher has failed by now, kept by this.
+    pub fn dispatch_failed(&self, obstacle: &'static str, now: Uptime) {
+        let mut failure = self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = failure.map_or(now, |failure| failure.since);
+        *failure = Some(DispatchFailure { since, obstacle });
+    }
+
+    /// A step of the dispatcher went well.
+    pub fn dispatch_succeeded(&self) {
+        *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Which steps of the dispatcher fail at present.
+    pub fn dispatch_failure(&self) -> Option<DispatchFailure> {
+        *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// So many processes have a lease that holds.

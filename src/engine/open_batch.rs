@@ -133,12 +133,28 @@ impl QueueDispatcher {
         by: &str,
         report: ReportProgress<'_>,
     ) -> Result<Opening> {
-        let me = Some(self.node.id());
-        let made = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
+        let made = self.create_batches(defs, order, by).await?;
+        self.read_opened(&made, report).await?;
+        Ok(made)
+    }
+
+    /// Writes the batches of an order for this process, without reading them into memory: [`Self::read_opened`] does
+    /// that, for which the definition is not needed any more.
+    pub async fn create_batches(
+        &self,
+        defs: &Definition,
+        order: &BatchOrder,
+        by: &str,
+    ) -> Result<Opening> {
+        open_as(&self.db, Some(self.node.id()), defs, order, by, self.clock.now()).await
+    }
+
+    /// Reads batches that were created into memory, and writes the queue rows that are still missing.
+    pub async fn read_opened(&mut self, made: &Opening, report: ReportProgress<'_>) -> Result<()> {
         for id in &made.opened {
             self.open_and_read(*id, Judged::ByLease, report).await.context(OfBatch(*id))?;
         }
-        Ok(made)
+        Ok(())
     }
 
     pub(super) async fn write_plan(
@@ -286,6 +302,8 @@ impl QueueDispatcher {
                 while !opening.write_step(&self.db, self.node.id(), self.clock.now()).await? {
                     report(opening.progress());
                 }
+                // It holds the definition, which is read once more now.
+                drop(opening);
                 self.read_in(id, judged).await
             }
             other => other,
@@ -355,13 +373,14 @@ impl QueueDispatcher {
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.read().await?;
-        let (batch, snapshot) = batch::get_with_snapshot(&mut tx, id).await?;
+        let (batch, packed) = batch::get_with_packed_snapshot(&mut tx, id).await?;
         let batch = batch::whole(batch)?;
         if batch.owner.as_ref() != Some(self.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
         }
         batch::refuse_opening(&mut tx, &batch).await?;
+        let snapshot = packed.unpack()?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
         let runs_elsewhere = rows.iter().any(|row| is_running(row) && is_others(row));

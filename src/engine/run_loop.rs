@@ -109,7 +109,9 @@ impl QueueDispatcher {
         while !self.is_idle() {
             self.measure();
             self.set_course(stop);
-            match self.round(&mut rounds).await {
+            let round = self.round(&mut rounds).await;
+            self.note_round(&round);
+            match round {
                 Ok(true) => rounds.pause = Pause::default(),
                 Ok(false) => {
                     let until = rounds.next();
@@ -128,6 +130,17 @@ impl QueueDispatcher {
         }
         self.put_backfill_down().await?;
         lost.map_or(Ok(()), Err)
+    }
+
+    /// Notes for health whether a round went well. What another process or an operator did first is no failure.
+    pub(super) fn note_round<T>(&self, round: &Result<T>) {
+        match round {
+            Ok(_) => self.meter.dispatch_succeeded(),
+            Err(error) if is_lost(error) || is_stale(error) => {}
+            Err(error) => {
+                self.meter.dispatch_failed(store::obstacle(error), self.clock.uptime());
+            }
+        }
     }
 
     /// One round: the looks that are due, then a beat. `false` when there was nothing to do.

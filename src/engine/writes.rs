@@ -18,7 +18,7 @@ use crate::store::queue::{Adopted, Settled};
 use crate::store::{
     self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue,
 };
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 
 /// Rows of a hop that is sent as one statement, at most.
@@ -238,10 +238,10 @@ impl Changes {
             let told = outbox::told_of_failure(tx, *batch, *queue_id).await?;
             outbox::enqueue(tx, *batch, *queue_id, &letter.to(told), now).await?;
         }
-        for (batch, result) in &self.finished {
-            let ours = batch::finish(tx, batch, owner, *result, now).await?;
-            hosted::remove_all(tx, batch.batch_id).await?;
-            ensure!(ours, "batch {} was taken over by another process", batch.values.batch_no);
+        if !self.finished.is_empty() {
+            batch::finish_all(tx, &self.finished, owner, now).await?;
+            let ids: Vec<BatchId> = self.finished.iter().map(|(batch, _)| batch.batch_id).collect();
+            hosted::remove_all(tx, &ids).await?;
         }
         Ok(())
     }

@@ -238,9 +238,11 @@ impl Planner {
         if self.stale.is_empty() {
             return Ok(());
         }
-        let mut tx = self.door.begin().await?;
-        next_run::refresh(&mut tx, &self.stale).await?;
-        tx.commit().await.context("write the next runs of jobs")?;
+        for part in self.stale.parts() {
+            let mut tx = self.door.begin().await?;
+            next_run::refresh(&mut tx, &part).await?;
+            tx.commit().await.context("write the next runs of jobs")?;
+        }
         self.stale = StaleGroups::default();
         Ok(())
     }
