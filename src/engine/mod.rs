@@ -5,68 +5,20 @@
 //! `heartbeat` keep the lease of this process, `acquire_batches` takes unowned batches. `executor` is an executor of an
 //! XXL-JOB admin, `admin` is the admin of other executors.
 
-pub mod acquire_batches;
-mod active;
-pub mod admin;
-pub mod approvals;
-mod attempt_record;
-pub mod audit_chain;
-pub mod backfill;
-pub mod change_requests;
-mod claim;
-mod claim_ack;
-mod claim_check;
+pub mod attempt;
 pub mod clock;
-mod commit;
-pub mod create_batch;
-mod cross_batch_dependencies;
+pub mod cluster;
 mod db_retry;
-mod detect_orphans;
-pub mod dispatcher;
-mod earlier;
-mod edge_conditions;
-pub mod executor;
-mod fan_out;
-pub mod health;
-mod heartbeat;
-mod held_locks;
+pub mod dispatch;
 pub mod hints;
-mod large_values;
-mod late_results;
-mod lateness_alerts;
-mod launch;
-mod log_storage;
-mod long_running_alerts;
-pub mod metrics;
-mod node;
-mod node_metrics;
-mod node_registry;
-pub mod open_batch;
-pub mod operator_actions;
+pub mod observe;
+pub mod opening;
+pub mod operate;
 pub mod outbox;
-pub mod pause;
-mod progress_events;
-mod reap_orphans;
-mod refresh_definition;
-mod rejected_access;
-mod remote_attempts;
 pub mod retention;
-mod run_loop;
-pub mod secret;
-pub mod secret_encryption;
-pub mod secret_rekey;
-mod secret_store_wait;
-mod settle_attempt;
-mod shutdown;
-mod start_gate;
-mod stop_batch;
-mod sub_batches;
-mod suspension;
-pub mod traces;
+pub mod secrets;
 pub mod trigger;
-pub mod unfinished_opening;
-mod worker;
-mod writes;
+pub mod xxl;
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::queue::QueueStatus;
@@ -75,9 +27,9 @@ use crate::remote::executors::ClientTlsFiles;
 use crate::secret_store::SecretStores;
 
 pub use crate::domain::node_placement::{Role, Roles};
-pub use cross_batch_dependencies::read as outside;
-pub use node::Node;
-pub use node::host_name;
+pub use cluster::node::Node;
+pub use cluster::node::host_name;
+pub use opening::cross_batch::read as outside;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

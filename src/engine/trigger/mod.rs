@@ -17,7 +17,7 @@ pub mod pools;
 pub mod schedule_actions;
 
 use crate::domain::node_placement::Role;
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::planner::Planner;

@@ -1,0 +1,43 @@
+//! What the checks of a job found in earlier batches.
+
+use crate::domain::batch::Batch;
+use crate::domain::check::Check;
+use crate::domain::job::JobDef;
+use crate::domain::outcome::Outputs;
+use crate::domain::success_rules::{self, Earlier};
+use crate::store::{Db, queue};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+
+/// Earlier batches that are looked through for a number, at most: a check that found none in a year
+/// of months starts anew.
+const LOOK_BACK: usize = 12;
+
+/// For each check that looks back: the number that the nearest earlier batch of the group has, in
+/// which this job ended well. Nothing is asked when no check looks back.
+pub(in crate::engine) async fn last_checks(
+    db: &Db,
+    batch: &Batch,
+    job: &JobDef,
+) -> Result<BTreeMap<String, Earlier>> {
+    let mut found = BTreeMap::new();
+    let looking = job.checks.iter().filter(|c| Check::looks_back(c));
+    let names: Vec<&str> = looking.map(|c| c.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(found);
+    }
+    let mut tx = db.read().await?;
+    let ended = queue::ended_well(&mut tx, &batch.values.group, &job.code).await?;
+    let earlier = success_rules::before(&batch.values.batch_no, ended);
+    for (batch_no, row) in earlier.into_iter().take(LOOK_BACK) {
+        for (_, text) in queue::outputs(&mut tx, &[row]).await? {
+            let outputs: Outputs = serde_json::from_str(&text)
+                .with_context(|| format!("read the outputs of job {} in {batch_no}", job.code))?;
+            success_rules::remember(&mut found, &names, &batch_no, &outputs);
+        }
+        if found.len() == names.len() {
+            break;
+        }
+    }
+    Ok(found)
+}
