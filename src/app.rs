@@ -295,7 +295,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
         e.is::<definition::Faults>()
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
-            || e.is::<crate::engine::dispatch::open::Refused>()
+            || e.is::<crate::engine::opening::refused::Refused>()
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::dispatch::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()

@@ -8,7 +8,7 @@ use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
-use crate::engine::dispatch::open::Refused;
+use crate::engine::opening::refused::Refused;
 use crate::engine::operate::operator_actions;
 use crate::engine::operate::pause;
 use crate::store;

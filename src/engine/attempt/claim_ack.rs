@@ -40,7 +40,7 @@ impl Claimed {
     }
 
     /// Waits until it is known.
-    pub(in crate::engine) async fn is_committed(&self) -> bool {
+    pub(super) async fn is_committed(&self) -> bool {
         self.0.clone().wait_for(|is_committed| *is_committed).await.is_ok()
     }
 

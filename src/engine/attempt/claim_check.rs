@@ -11,6 +11,7 @@ use crate::engine::db_retry::answered;
 use crate::handler::{Claim, StopReason};
 use crate::store::{Db, queue};
 use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -89,10 +90,27 @@ impl Desk {
 /// How long after the row says so a stop may take to reach the body.
 const STOP_COMES: Duration = Duration::from_secs(2);
 
+/// Whether the row of an attempt was found to belong to another start. Clones are the same.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct LostRow(Arc<AtomicBool>);
+
+impl LostRow {
+    /// Somebody has found that it does.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has.
+    pub(super) fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Asks the row itself whether it is still ours.
-pub(in crate::engine) struct RowClaim {
+pub(super) struct RowClaim {
     claimed: Claimed,
     gate: Arc<Gate>,
+    lost: LostRow,
     stop: watch::Receiver<Option<StopReason>>,
     db: Db,
     asker: Asker,
@@ -139,6 +157,7 @@ impl RowClaim {
             claimed: job.claimed.clone(),
             stop: job.stop.clone(),
             gate: job.gate.clone(),
+            lost: job.lost.clone(),
             db: around.db.clone(),
             asker: around.asker.clone(),
             queue_id: job.queue_id,
@@ -155,6 +174,7 @@ impl RowClaim {
         tracing::trace!(target: "procession::moment", id = self.queue_id.0, "claimed");
         let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
+            self.lost.note();
             let mut stop = self.stop.clone();
             let told = stop.wait_for(Option::is_some);
             let _in_time = tokio::time::timeout(STOP_COMES, told).await;

@@ -15,7 +15,7 @@ const LOOK_BACK: usize = 12;
 
 /// For each check that looks back: the number that the nearest earlier batch of the group has, in
 /// which this job ended well. Nothing is asked when no check looks back.
-pub(in crate::engine) async fn last_checks(
+pub(super) async fn last_checks(
     db: &Db,
     batch: &Batch,
     job: &JobDef,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 const GROUP: GroupLimit = GroupLimit { lines: 500, bytes: 256 * 1_024 };
 
 /// Stores the log of one try.
-pub(in crate::engine) struct LogStorage<'a> {
+pub(super) struct LogStorage<'a> {
     job: &'a Job,
     around: &'a Surroundings,
     /// A commit had no answer, so lines may be stored that are not acknowledged.
@@ -32,7 +32,7 @@ impl<'a> LogStorage<'a> {
     }
 
     /// Stores new lines again and again until `done`.
-    pub(in crate::engine) async fn store_while_running(&self, done: &CancellationToken) {
+    pub(super) async fn store_while_running(&self, done: &CancellationToken) {
         loop {
             tokio::select! {
                 () = done.cancelled() => return,
@@ -124,7 +124,7 @@ fn dated_all(lines: Vec<Line>, began: Millis) -> Vec<NewLine> {
 
 /// Stores what is there of the log of a try whose process died, after the lines of that process,
 /// which counted its own.
-pub(in crate::engine) async fn append_of_orphan(job: &Job, around: &Surroundings) -> Result<()> {
+pub(super) async fn append_of_orphan(job: &Job, around: &Surroundings) -> Result<()> {
     loop {
         let group = job.log.next_group(GROUP);
         let Some(last) = group.lines.last().map(|line| line.number) else { return Ok(()) };

@@ -17,7 +17,7 @@ use crate::store::log::{ExecutionLog, append_within};
 use crate::store::{self, breach, output_value, within};
 
 /// One try, as far as its record goes.
-pub(in crate::engine) struct Recording {
+pub(super) struct Recording {
     clock: Clock,
     queue_id: QueueId,
     attempt: u32,
@@ -37,7 +37,7 @@ impl Job {
     }
 
     /// OUT parameters that are declared secret.
-    pub(in crate::engine) fn secret_outs(&self) -> Vec<String> {
+    pub(super) fn secret_outs(&self) -> Vec<String> {
         let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
         self.def.params.iter().filter(comes_back).map(|p| p.name.clone()).collect()
     }
@@ -123,10 +123,7 @@ impl Record for Recording {
 }
 
 /// Refuses a recorded job that was caught committing by itself; others are not asked for.
-pub(in crate::engine) async fn refuse_marked(
-    job: &Job,
-    around: &Surroundings,
-) -> Result<(), Outcome> {
+pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<(), Outcome> {
     if !job.def.tx.is_recorded() {
         return Ok(());
     }

@@ -8,31 +8,31 @@ use crate::domain::http_call;
 use crate::domain::id::{GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::lease;
+use crate::domain::outcome::AttemptKey;
 use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream};
 use crate::domain::params::{self, BoundParam, Outside, Start};
 use crate::domain::queue::RunMode;
 use crate::domain::secret::Mask;
 use crate::domain::shared_definitions::SecretFrom;
 use crate::domain::source::Source;
+use crate::domain::span::{self, SpanId, TraceId};
 use crate::domain::time::Millis;
 use crate::domain::tx_class::IdemKey;
+use crate::engine::attempt::approvals::{ApprovalPoll, AttemptApprovals};
+use crate::engine::attempt::child_batches::{Ask, Children};
 use crate::engine::attempt::claim_ack::Claimed;
-use crate::engine::attempt::claim_check::{Asker, RowClaim};
+use crate::engine::attempt::claim_check::{Asker, LostRow, RowClaim};
 use crate::engine::attempt::earlier_checks::last_checks;
+use crate::engine::attempt::large_outputs;
 use crate::engine::attempt::log_storage::LogStorage;
 use crate::engine::attempt::record::{Recording, refuse_marked};
 use crate::engine::attempt::secret_reader::SecretReader;
 use crate::engine::attempt::start_gate::Gate;
 use crate::engine::clock::Clock;
-use crate::engine::cluster::heartbeat::{Life, fenced};
 use crate::engine::db_retry::answered;
-use crate::engine::dispatch::settle::stopped_before;
-use crate::engine::dispatch::sub_batches::{Ask, Children};
-use crate::engine::observe::traces::traceparent;
-use crate::engine::opening::large_values;
-use crate::engine::operate::approvals::{ApprovalPoll, AttemptApprovals};
-use crate::engine::xxl::admin::{Admin, OfTry};
+use crate::engine::lease::{Life, fenced};
 use crate::handler::log::{Line, RunLog};
+use crate::handler::remote::Executors;
 use crate::handler::{self, Context, StopReason, Task, checks};
 use crate::secret_store::SecretStores;
 use crate::store::log::NewLine;
@@ -45,7 +45,7 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -108,8 +108,16 @@ pub(in crate::engine) struct Job {
     pub(in crate::engine) stopper: watch::Sender<Option<StopReason>>,
     pub(in crate::engine) log: RunLog,
     pub(in crate::engine) gate: Arc<Gate>,
+    /// Whether its row was found to be another start's.
+    pub(in crate::engine) lost: LostRow,
     /// Whether its row is its own already.
     pub(in crate::engine) claimed: Claimed,
+}
+
+/// Who has the bodies of jobs run by somebody else.
+pub(in crate::engine) trait RemoteRuns: Send + Sync {
+    /// The door to them that one attempt is given.
+    fn of_attempt(&self, attempt: AttemptKey) -> Arc<dyn Executors>;
 }
 
 /// What all tries of this process share.
@@ -135,8 +143,8 @@ pub(in crate::engine) struct Surroundings {
     pub(in crate::engine) log_max_bytes: usize,
     /// Where bodies ask whether their rows are still this process's.
     pub(in crate::engine) asker: Asker,
-    /// Executors of XXL-JOB.
-    pub(in crate::engine) admin: Arc<Admin>,
+    /// Where attempts are given what runs elsewhere.
+    pub(in crate::engine) remote_runs: Arc<dyn RemoteRuns>,
     /// Looks for decisions of people.
     pub(in crate::engine) approvals: ApprovalPoll,
     /// Whether spans are made, so that what bodies call may go on with the trace.
@@ -210,7 +218,7 @@ async fn run(
         claim: Arc::new(claim),
         record: Arc::new(Recording::of(job, around, mask.clone())),
         batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
-        executors: Arc::new(OfTry::new(around, job)),
+        executors: around.remote_runs.of_attempt(job.key()),
         approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
         pulse: around.pulse.clone(),
         watchers: around.watchers.clone(),
@@ -224,7 +232,7 @@ async fn run(
         checks::judged(&task, &context, outcome).await
     };
     let outcome = beside_its_log(storage, limited(job, around, Box::pin(work))).await;
-    let outcome = stopped_before(outcome, *job.stop.borrow());
+    let outcome = stopped_before(outcome, &job.lost, *job.stop.borrow());
     let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
     let secret_outs = job.secret_outs();
     let secret_outs: Vec<&str> = secret_outs.iter().map(String::as_str).collect();
@@ -245,7 +253,7 @@ async fn bind(
     }
     let start = Start { idem_key: job.idem_key.clone(), attempt: job.attempt };
     let layers = snapshot.layers(&job.batch.values, &job.parents, &start);
-    let outputs = large_values::loaded(job, around).await.map_err(failed)?;
+    let outputs = large_outputs::loaded(job, around).await.map_err(failed)?;
     let output =
         |code: &JobCode, name: &str| outputs.get(&(code.clone(), name.to_owned())).cloned();
     let mut needed =
@@ -429,4 +437,57 @@ async fn beside_its_log(storage: &LogStorage<'_>, body: impl Future<Output = Out
 /// A line as it is stored: its time is the start of the try plus when it came.
 pub(in crate::engine) fn dated(line: Line, began: Millis) -> NewLine {
     (line.number, began.plus(line.at_ms), line.stream, line.text)
+}
+
+/// What a body that found its row gone says when the reason is that it is to be stopped: it was
+/// stopped before it began, and has not failed.
+fn stopped_before(outcome: Outcome, lost: &LostRow, stop: Option<StopReason>) -> Outcome {
+    let is_gone = outcome.end == End::Failed && (outcome.is_row_lost || lost.is_noted());
+    let end = match (stop, is_gone) {
+        (Some(StopReason::TimedOut), true) => End::TimedOut,
+        (Some(StopReason::Killed), true) => End::Killed,
+        (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => {
+            End::Returned
+        }
+        (Some(_), false) | (None, _) => return outcome,
+    };
+    Outcome::ended(end, "stopped before it began").before_it_began()
+}
+
+/// The header `traceparent` for what a try calls; none when nothing is traced.
+fn traceparent(job: &Job, around: &Surroundings) -> Option<String> {
+    around.traced.load(Ordering::Relaxed).then(|| {
+        let batch = &job.batch;
+        let trace = TraceId::of(&around.installation, batch.batch_id, batch.create_time);
+        span::traceparent(trace, SpanId::of_try(trace, job.queue_id, job.attempt))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_of(outcome: Outcome, is_noted: bool, stop: Option<StopReason>) -> End {
+        let lost = LostRow::default();
+        if is_noted {
+            lost.note();
+        }
+        stopped_before(outcome, &lost, stop).end
+    }
+
+    #[test]
+    fn a_row_that_was_lost_to_a_stop_is_no_failure() {
+        let failed = || Outcome::ended(End::Failed, "any words");
+        assert_eq!(end_of(failed(), true, Some(StopReason::Killed)), End::Killed);
+        assert_eq!(end_of(failed(), true, Some(StopReason::TimedOut)), End::TimedOut);
+        assert_eq!(end_of(failed(), true, Some(StopReason::Fenced)), End::Returned);
+        assert_eq!(end_of(failed().of_lost_row(), false, Some(StopReason::Killed)), End::Killed);
+        assert_eq!(end_of(failed(), true, None), End::Failed, "nobody wanted it stopped");
+        assert_eq!(end_of(failed(), false, Some(StopReason::Killed)), End::Failed);
+        let words = format!("{}; nothing was run", handler::NOT_OURS);
+        let only_says_so = Outcome::ended(End::Failed, words);
+        assert_eq!(end_of(only_says_so, false, Some(StopReason::Killed)), End::Failed);
+        let done = Outcome::success(Outputs::default());
+        assert_eq!(end_of(done, true, Some(StopReason::Killed)), End::Success);
+    }
 }

@@ -36,7 +36,7 @@ pub(in crate::engine) struct SecretReader<'a> {
 impl SecretReader<'_> {
     /// The secrets of these names, as they are now; else how the attempt ends, which says what is missing and where it was
     /// looked for. What the settings name goes before what the definition declares, and that before what is stored.
-    pub(in crate::engine) async fn fetch(
+    pub(super) async fn fetch(
         &self,
         names: BTreeSet<String>,
     ) -> Result<BTreeMap<String, SecretString>, Outcome> {

@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const CLAIM_EVERY_MS: i64 = 3_000;
 
 /// One attempt's wait for one store.
-pub(in crate::engine) struct AwaitedStore<'a> {
+pub(super) struct AwaitedStore<'a> {
     job: &'a Job,
     around: &'a Surroundings,
     claim: RowClaim,

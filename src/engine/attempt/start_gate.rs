@@ -34,7 +34,7 @@ impl Gate {
     }
 
     /// The body is to wait once more before it does anything; it asks again.
-    pub(in crate::engine) fn step_back(&self) {
+    pub(super) fn step_back(&self) {
         self.change(|state| match state {
             State::Open | State::Begun => State::Open,
             State::Shut => State::Shut,

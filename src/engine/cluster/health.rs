@@ -8,7 +8,7 @@ use crate::domain::skew::Verdict;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::cluster::process::Process;
 use crate::engine::observe::metrics::Meter;
 use crate::store::{self, Db};
 use anyhow::Result;
@@ -80,23 +80,25 @@ enum Answer {
     Late,
 }
 
-impl QueueDispatcher {
-    /// The vitals of this process: `leaves` is what tells it to stop, `stalled` how long a loop may
-    /// take for a turn, which must be more than the database may take for two answers.
-    pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> Vitals {
-        Vitals {
-            db: self.db.clone(),
-            clock: self.clock.clone(),
-            meter: self.meter.clone(),
-            heart: self.heart.clone(),
+impl Vitals {
+    /// Of this process: `leaves` is what tells it to stop, `stalled` how long a loop may take for a turn, which must
+    /// be more than the database may take for two answers.
+    pub(in crate::engine) fn new(
+        process: &Process,
+        leaves: &CancellationToken,
+        stalled: Duration,
+    ) -> Self {
+        Self {
+            db: process.db.clone(),
+            clock: process.clock.clone(),
+            meter: process.meter.clone(),
+            heart: process.heart.clone(),
             leaves: leaves.clone(),
             stalled_ms: i64::try_from(stalled.as_millis()).unwrap_or(i64::MAX),
             seen: Mutex::default(),
         }
     }
-}
 
-impl Vitals {
     /// Whether the loops of this process turn, one reason for each.
     pub fn alive(&self) -> Vec<Reason> {
         let ages = self.meter.loop_ages(self.clock.uptime());

@@ -13,6 +13,7 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::node::Node;
 use crate::engine::cluster::suspension::Suspension;
+use crate::engine::lease::Life;
 use crate::engine::observe::metrics::Meter;
 use crate::store::node::{Said, Stay};
 use crate::store::{self, Db, Tx, metadata_gap, node};
@@ -26,15 +27,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-/// How the lease stands, for whoever has to act on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::engine) struct Life {
-    /// All that runs here must end, and nothing is started.
-    pub(in crate::engine) is_fenced: bool,
-    /// How often others may have taken over what was ours, so that all of it is to be read anew.
-    pub(in crate::engine) doubts: u64,
-}
 
 /// The lease of this process and what depends on it.
 pub(in crate::engine) struct Heart {
@@ -192,7 +184,7 @@ impl Heart {
     }
 
     /// How many milliseconds ago something was last written, and why the last renewal was not.
-    pub(in crate::engine) fn last_write(&self) -> (i64, Option<&'static str>) {
+    pub(super) fn last_write(&self) -> (i64, Option<&'static str>) {
         let (held, now) = (self.held(), self.clock.uptime());
         (now.since(held.written), held.obstacle)
     }
@@ -523,12 +515,5 @@ async fn answer(renewal: &mut Option<BoxFuture<'_, ()>>) {
     match renewal {
         Some(renewal) => renewal.await,
         None => std::future::pending().await,
-    }
-}
-
-/// Returns when all that runs here must end; never while the lease holds.
-pub(in crate::engine) async fn fenced(mut life: watch::Receiver<Life>) {
-    if life.wait_for(|life| life.is_fenced).await.is_err() {
-        std::future::pending().await
     }
 }

@@ -6,19 +6,14 @@
 //! dead node apply.
 
 use crate::domain::batch::Snapshot;
-use crate::domain::dag::Node as Place;
-use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::queue::{QueueStatus, Taken};
-use crate::domain::settlement::is_lost_for_good;
+use crate::domain::id::{NodeId, QueueId};
 use crate::domain::silent_node::SilentNode;
-use crate::domain::time::Millis;
+use crate::engine::attempt::end_orphan::{orphan_context, orphan_task};
 use crate::engine::attempt::run::{Job, Surroundings};
 use crate::engine::attempt::secret_reader::SecretReader;
-use crate::engine::dispatch::batch::Active;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::end_orphans::{orphan_context, orphan_task};
 use crate::handler;
 use crate::store::{Db, queue};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +40,15 @@ pub(in crate::engine) struct HeldLocks {
 }
 
 impl HeldLocks {
+    /// Begins to ask about a lock, unless it is asked about.
+    pub(in crate::engine) fn ask(&mut self, key: AttemptKey, watcher: LockWatcher) {
+        if let Entry::Vacant(free) = self.asked.entry(key) {
+            let (state, states) = watch::channel(LockState::Asked);
+            free.insert(states);
+            tokio::spawn(watcher.watch(state));
+        }
+    }
+
     /// The attempts whose locks need not be waited for.
     pub(in crate::engine) fn decided(&self) -> HashSet<AttemptKey> {
         let is_decided = |state: &watch::Receiver<LockState>| *state.borrow() == LockState::Decided;
@@ -62,68 +66,15 @@ impl HeldLocks {
     }
 }
 
-impl Active {
-    /// Whether a job, if its node is dead, is waited for while its lock is held: what it did could not be told otherwise.
-    /// A job that may start again, or that is looked up, need not be waited for here: its next start waits for the lock
-    /// by itself.
-    pub(in crate::engine) fn may_wait_for_lock(&self, place: Place) -> bool {
-        let job = self.job(place);
-        let kind = handler::kind_of(job);
-        let source = self.snapshot.sources.iter().find(|s| Some(&s.name) == job.source.as_ref());
-        kind.holds_session_lock
-            && is_lost_for_good(job, kind.after_crash)
-            && source.is_some_and(|source| !source.url.starts_with("sqlite:"))
-    }
-
-    /// Whether an attempt of a dead node is waited for now: it began, and no operator wants it stopped.
-    pub(in crate::engine) fn waits_for_lock(&self, place: Place) -> bool {
-        let row = self.row(place);
-        let runs = row.status == QueueStatus::Running && row.taken != Taken::NotYet;
-        runs && !self.killing && self.may_wait_for_lock(place)
-    }
-
-    /// Whether the time limit of an attempt has passed, which nobody but its node would enforce.
-    pub(in crate::engine) fn is_past_time_limit(&self, place: Place, now: Millis) -> bool {
-        let limit = i64::from(self.job(place).timeout_sec) * 1_000;
-        self.row(place).start_time.is_some_and(|start| start.plus(limit) <= now)
-    }
-}
-
-impl QueueDispatcher {
-    /// Begins to ask about the locks of attempts of a batch that is now in memory.
-    pub(in crate::engine) fn ask_about_locks(&mut self, id: BatchId) {
-        let Some(active) = self.active.get(&id) else { return };
-        let awaited: Vec<Place> = active.lock_waits.iter().copied().collect();
-        for place in awaited {
-            let Some((job, snapshot)) = self.job_at(id, place) else { continue };
-            let owner = self.active.get(&id).and_then(|active| active.row(place).owner.clone());
-            let (key, Some(owner)) = ((job.queue_id, job.attempt), owner) else { continue };
-            if self.fleet.held_locks.asked.contains_key(&key) {
-                continue;
-            }
-            let (state, states) = watch::channel(LockState::Asked);
-            self.fleet.held_locks.asked.insert(key, states);
-            let watcher = LockWatcher {
-                owner,
-                job,
-                snapshot,
-                around: self.around.clone(),
-                // A node that ended the job just before gets this long to come back and report it.
-                grace: Duration::from_millis(self.node.lease_ms().unsigned_abs()),
-            };
-            tokio::spawn(watcher.watch(state));
-        }
-    }
-}
-
 /// Asks about one lock until it is free.
-struct LockWatcher {
+pub(in crate::engine) struct LockWatcher {
     /// The node whose attempt it is.
-    owner: NodeId,
-    job: Job,
-    snapshot: Arc<Snapshot>,
-    around: Arc<Surroundings>,
-    grace: Duration,
+    pub(in crate::engine) owner: NodeId,
+    pub(in crate::engine) job: Job,
+    pub(in crate::engine) snapshot: Arc<Snapshot>,
+    pub(in crate::engine) around: Arc<Surroundings>,
+    /// How long the node is given to report after its lock is free.
+    pub(in crate::engine) grace: Duration,
 }
 
 impl LockWatcher {

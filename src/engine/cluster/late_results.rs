@@ -7,16 +7,15 @@
 
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::lease::Uptime;
-use crate::domain::outcome::{End, Outcome, Reach, Stream};
+use crate::domain::outcome::{End, Outcome, Stream};
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Report, What, dated};
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::attempt::run::dated;
 use crate::handler::log::Line;
 use crate::store::hosted::{self, Reported};
 use crate::store::log::NewLine;
-use crate::store::{self, Db, Tx, log, queue};
+use crate::store::{Db, Tx, log, queue};
 use anyhow::{Context as _, Result};
 
 /// A result that the row did not take.
@@ -37,6 +36,26 @@ pub(in crate::engine) struct Late {
 const AGAIN_MS: i64 = 10_000;
 
 impl Late {
+    /// The same, as this node reported it; one of this process when that is none.
+    pub(in crate::engine) fn reported_by(self, by: Option<NodeId>) -> Self {
+        Self { by, ..self }
+    }
+
+    /// Whether it is to be written now.
+    pub(in crate::engine) fn is_due(&self, up: Uptime) -> bool {
+        self.again_at.is_none_or(|at| at <= up)
+    }
+
+    /// Whether it was put off because it could not be written.
+    pub(in crate::engine) fn is_held(&self) -> bool {
+        self.again_at.is_some()
+    }
+
+    /// The same, to be written again some time after `up`, without its lines.
+    pub(in crate::engine) fn held(self, up: Uptime) -> Self {
+        Self { lines: Vec::new(), again_at: Some(up.plus(AGAIN_MS)), ..self }
+    }
+
     /// Of a body of this node.
     pub(in crate::engine) fn of_ours(
         queue_id: QueueId,
@@ -48,71 +67,7 @@ impl Late {
     }
 }
 
-impl QueueDispatcher {
-    /// What has been reported so far is in the rows; what no row took is evidence.
-    pub(in crate::engine) fn settled(&mut self) {
-        for report in std::mem::take(&mut self.waiting) {
-            let Report { queue_id, attempt, by, what: What::Ended(outcome, lines) } = report else {
-                continue;
-            };
-            self.measure_end(queue_id, &outcome);
-            if !self.heard.contains(&(queue_id, attempt)) {
-                let late = Late::of_ours(queue_id, attempt, *outcome, lines);
-                self.late.push(Late { by, ..late });
-            }
-        }
-        self.heard.clear();
-    }
-
-    /// Keeps the late results of this beat as evidence. Not in the beat's own transaction: that
-    /// belongs to batches of ours, and these may be anybody's. A database that is away is waited for.
-    pub(in crate::engine) async fn keep_late(&mut self) {
-        let now = self.clock.now();
-        let up = self.clock.uptime();
-        let is_due = |late: &mut Late| late.again_at.is_none_or(|at| at <= up);
-        let due: Vec<Late> = self.late.extract_if(.., is_due).collect();
-        let mut waiting = due.into_iter();
-        while let Some(late) = waiting.next() {
-            let row = late.queue_id.0;
-            match keep(&self.db, &late, self.node.id(), now).await {
-                Ok(()) => {}
-                // The next one would wait as long for the same answer, and the beat with it.
-                Err(error) if store::is_transient(&error) => {
-                    self.late.extend(std::iter::once(late).chain(waiting));
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        queue_id = row,
-                        attempt = late.attempt,
-                        error = format!("{error:#}"),
-                        "the result of a try could not be written, nor its last {} log lines: {}",
-                        late.lines.len(),
-                        word(&late.outcome.end)
-                    );
-                    self.hold(late);
-                }
-            }
-        }
-    }
-
-    /// Keeps the end of a body of this node for another try, without the lines, which may be what cannot be
-    /// written: where its row says that it runs here for another, it would be begun again. One that never
-    /// began is handed back with the next look anyway.
-    fn hold(&mut self, late: Late) {
-        if late.by.is_none() && late.outcome.reach != Reach::Before {
-            let again_at = Some(self.clock.uptime().plus(AGAIN_MS));
-            self.late.push(Late { lines: Vec::new(), again_at, ..late });
-        }
-    }
-
-    /// Whether results wait that nothing was wrong with.
-    pub(in crate::engine) fn has_late(&self) -> bool {
-        self.late.iter().any(|late| late.again_at.is_none())
-    }
-}
-
-async fn keep(db: &Db, late: &Late, me: &NodeId, now: Millis) -> Result<()> {
+pub(in crate::engine) async fn keep(db: &Db, late: &Late, me: &NodeId, now: Millis) -> Result<()> {
     let mut tx = db.begin().await?;
     if late.by.is_none() && deliver(&mut tx, late, me, now).await? {
         failpoint!("report.before_commit");
@@ -188,7 +143,7 @@ fn said(late: &Late, (attempt, owner, status): &(u32, Option<NodeId>, QueueStatu
 }
 
 /// How a try ended, in the words of the states.
-fn word(end: &End) -> &'static str {
+pub(in crate::engine) fn word(end: &End) -> &'static str {
     match end {
         End::Success => QueueStatus::Success.as_str(),
         End::Warning => QueueStatus::Warning.as_str(),

@@ -6,6 +6,7 @@ pub(super) mod heartbeat;
 pub(super) mod held_locks;
 pub(super) mod late_results;
 pub(super) mod node;
+pub(super) mod process;
 pub(super) mod registry;
 pub(super) mod remote_attempts;
-pub(super) mod suspension;
+mod suspension;

@@ -4,8 +4,9 @@ use crate::domain::id::NodeId;
 use crate::domain::lease::Uptime;
 use crate::domain::skew::{Measurement, SKEW_MS};
 use crate::domain::time::Millis;
-use crate::engine::Options;
 use crate::engine::clock::Clock;
+use crate::engine::host::host_name;
+use crate::engine::options::Options;
 use crate::store::{self, Db, Tx, hosted, node};
 use anyhow::{Context as _, Result};
 
@@ -111,7 +112,7 @@ impl Node {
     }
 
     /// When it asked for that lease.
-    pub(in crate::engine) fn asked_at(&self) -> Uptime {
+    pub(super) fn asked_at(&self) -> Uptime {
         self.asked_at
     }
 
@@ -181,15 +182,5 @@ fn warn_of(name: &str, incarnation: u32, namesakes: &[node::Node]) {
             "another living process has the same node name; both work, and are told apart by id \
              and incarnation. Give each its own: procession serve --name NAME, or [node] name"
         );
-    }
-}
-
-/// The name of this machine.
-pub fn host_name() -> String {
-    // std has no host name; /etc/hostname and $HOSTNAME are what the machines we run on offer.
-    let file = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match file.trim() {
-        "" => "unknown".to_owned(),
-        name => name.to_owned(),
     }
 }

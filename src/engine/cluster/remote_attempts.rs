@@ -10,20 +10,11 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Dag;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{JobDef, Takes};
-use crate::domain::lease::{Progress, may_be_handed_back};
 use crate::domain::node_placement::{Role, Roles};
-use crate::domain::outcome::{End, Outcome, Outputs};
-use crate::domain::params;
-use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::engine::attempt::run::{Given as Outs, Report, What, run_task, tell};
-use crate::engine::cluster::late_results::Late;
-use crate::engine::dispatch::batch::Active;
-use crate::engine::dispatch::claim::parents_of;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::launch::{Kept, Parts};
+use crate::engine::attempt::run::tell;
 use crate::handler::{self, StopReason};
-use crate::store::hosted::{self, Given};
-use crate::store::{Tx, batch, queue};
+use crate::store::hosted::Given;
+use crate::store::{Tx, batch};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,17 +23,17 @@ use tokio::sync::watch;
 /// What this node runs for others.
 #[derive(Default)]
 pub(in crate::engine) struct Hosted {
-    tries: HashMap<QueueId, Try>,
+    tries: HashMap<QueueId, HostedAttempt>,
     /// Batches of others that it ran something of lately.
     known: HashMap<BatchId, Known>,
     /// Tries that were given to it and wait for room.
     queued: HashSet<(QueueId, u32)>,
     /// A batch was lost while jobs of it were being started: their rows may name this node.
-    pub(in crate::engine) is_owing: bool,
+    is_owing: bool,
 }
 
 /// A try that runs here for another node.
-pub(in crate::engine) struct Try {
+pub(in crate::engine) struct HostedAttempt {
     pub(in crate::engine) batch_id: BatchId,
     pub(in crate::engine) attempt: u32,
     pub(in crate::engine) def: JobDef,
@@ -50,18 +41,88 @@ pub(in crate::engine) struct Try {
 }
 
 /// A batch of another node, as far as its jobs need it.
-struct Known {
-    revision: i64,
-    batch: Arc<Batch>,
-    snapshot: Arc<Snapshot>,
-    dag: Dag,
-    places: HashMap<JobCode, u32>,
+pub(in crate::engine) struct Known {
+    pub(in crate::engine) revision: i64,
+    pub(in crate::engine) batch: Arc<Batch>,
+    pub(in crate::engine) snapshot: Arc<Snapshot>,
+    pub(in crate::engine) dag: Dag,
+    pub(in crate::engine) places: HashMap<JobCode, u32>,
 }
 
 /// Batches of others that are kept in memory, at most.
 const KNOWN: usize = 16;
 
 impl Hosted {
+    /// Whether a try runs here.
+    pub(in crate::engine) fn runs(&self, row: QueueId, attempt: u32) -> bool {
+        self.tries.get(&row).is_some_and(|this| this.attempt == attempt)
+    }
+
+    /// Whether any try of a row runs here.
+    pub(in crate::engine) fn runs_any(&self, row: QueueId) -> bool {
+        self.tries.contains_key(&row)
+    }
+
+    /// The tries that run here, by row.
+    pub(in crate::engine) fn iter(&self) -> impl Iterator<Item = (QueueId, &HostedAttempt)> {
+        self.tries.iter().map(|(row, this)| (*row, this))
+    }
+
+    /// The try of a row that runs here.
+    pub(in crate::engine) fn get(&self, row: QueueId) -> Option<&HostedAttempt> {
+        self.tries.get(&row)
+    }
+
+    /// A try has ended here.
+    pub(in crate::engine) fn end(&mut self, row: QueueId) {
+        self.tries.remove(&row);
+    }
+
+    /// Whether rows may name this node, as far as what was lost here tells.
+    pub(in crate::engine) fn is_owing(&self) -> bool {
+        self.is_owing || !self.tries.is_empty()
+    }
+
+    /// A batch was lost while jobs of it were being started.
+    pub(in crate::engine) fn note_owing(&mut self) {
+        self.is_owing = true;
+    }
+
+    /// A try waits for room.
+    pub(in crate::engine) fn wait_for_room(&mut self, this: (QueueId, u32)) {
+        self.queued.insert(this);
+    }
+
+    /// Those that wait for room; none do from here on.
+    pub(in crate::engine) fn take_queued(&mut self) -> HashSet<(QueueId, u32)> {
+        std::mem::take(&mut self.queued)
+    }
+
+    /// The batch of a try that was given to this node, read anew when it has changed or lacks the job.
+    pub(in crate::engine) async fn batch_of(
+        &mut self,
+        tx: &mut Tx,
+        given: &Given,
+        job: &JobCode,
+    ) -> Result<&Known> {
+        let id = given.batch_id;
+        let is_known = self.known.get(&id).is_some_and(|known| {
+            known.revision == given.revision && known.places.contains_key(job)
+        });
+        if !is_known {
+            if self.known.len() >= KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(id, Known::read(tx, id).await?);
+        }
+        self.known.get(&id).context("a batch that was just read")
+    }
+
+    /// The snapshot of a batch whose try was begun.
+    pub(in crate::engine) fn snapshot_of(&self, id: BatchId) -> Option<Arc<Snapshot>> {
+        self.known.get(&id).map(|known| known.snapshot.clone())
+    }
+
     /// How many jobs run here for others.
     pub(in crate::engine) fn count(&self) -> usize {
         self.tries.len()
@@ -69,8 +130,13 @@ impl Hosted {
 
     /// How many of them do work of their own.
     pub(in crate::engine) fn working(&self) -> usize {
-        let works = |this: &&Try| handler::kind_of(&this.def).takes == Takes::Slots;
+        let works = |this: &&HostedAttempt| handler::kind_of(&this.def).takes == Takes::Slots;
         self.tries.values().filter(works).count()
+    }
+
+    /// How many wait for room.
+    pub(in crate::engine) fn queued(&self) -> usize {
+        self.queued.len()
     }
 
     /// How much room they take, and those that wait for it.
@@ -98,285 +164,8 @@ impl Hosted {
     }
 
     /// A try of a batch that is not ours any more still runs.
-    pub(in crate::engine) fn keep(&mut self, row: QueueId, this: Try) {
+    pub(in crate::engine) fn keep(&mut self, row: QueueId, this: HostedAttempt) {
         self.tries.insert(row, this);
-    }
-}
-
-impl QueueDispatcher {
-    /// Takes a report of a body of this process in: of a batch that is dispatched here it is settled,
-    /// else it is written for whoever has the batch.
-    pub(in crate::engine) fn hear(&mut self, report: Report) {
-        let Report { queue_id, attempt, .. } = report;
-        let is_hosted = self.hosted.tries.get(&queue_id).is_some_and(|t| t.attempt == attempt);
-        match (is_hosted, report.what) {
-            (true, What::Ended(outcome, lines)) => {
-                self.serving.hear(queue_id);
-                self.fleet.stir(self.clock.uptime());
-                self.hosted.tries.remove(&queue_id);
-                self.bodies.remove(&queue_id);
-                self.late.push(Late::of_ours(queue_id, attempt, *outcome, lines));
-            }
-            // Its row is not this node's to write; the end says that its time was up.
-            (true, What::Stopping) => {}
-            (_, what) => self.waiting.push(Report { what, ..report }),
-        }
-    }
-
-    /// Runs what others have given this node, and stops what they want stopped. `true` when there was
-    /// anything. One statement when there is nothing.
-    pub(in crate::engine) async fn host(&mut self) -> Result<bool> {
-        let may_have_work = !self.fleet.roles.is_empty() || self.hosted.is_owing;
-        if !may_have_work && self.hosted.tries.is_empty() {
-            return Ok(false);
-        }
-        let mut tx = self.db.read().await?;
-        let given = hosted::given(&mut tx, self.node.id()).await?;
-        drop(tx);
-        self.stop_unwanted(&given).await?;
-        let new: Vec<Given> = given.into_iter().filter(|g| self.is_new(g)).collect();
-        let queued = std::mem::take(&mut self.hosted.queued);
-        if self.heart.life().is_fenced || new.is_empty() {
-            self.say_load();
-            return Ok(false);
-        }
-        let mut any = false;
-        let mut room = self.room();
-        for given in new {
-            any |= self.host_one(given, &mut room, &queued).await?;
-        }
-        self.say_load();
-        Ok(any)
-    }
-
-    /// Whether nothing of a try was heard of here: it neither runs nor has ended.
-    fn is_new(&self, given: &Given) -> bool {
-        let row = given.queue_id;
-        // An earlier start of it that still ends here is waited for.
-        let runs = self.hosted.tries.contains_key(&row) || self.places.contains_key(&row);
-        let is_it = |r: &Report| r.queue_id == row && r.attempt == given.attempt;
-        let ended = self.late.iter().any(|l| l.queue_id == row && l.attempt == given.attempt);
-        !runs && !ended && !given.is_reported && !self.waiting.iter().any(is_it)
-    }
-
-    /// Tells bodies to stop whose rows say so, and those whose rows are not this node's any more.
-    async fn stop_unwanted(&mut self, given: &[Given]) -> Result<()> {
-        let there: HashMap<(QueueId, u32), QueueStatus> =
-            given.iter().map(|g| ((g.queue_id, g.attempt), g.status)).collect();
-        let mut missing = Vec::new();
-        for (row, this) in &self.hosted.tries {
-            match there.get(&(*row, this.attempt)) {
-                Some(QueueStatus::Killing) => tell(&this.stop, StopReason::Killed),
-                Some(_) => {}
-                None => missing.push((*row, this.attempt)),
-            }
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let mut tx = self.db.read().await?;
-        for (row, attempt) in missing {
-            let whose = queue::whose(&mut tx, row).await?;
-            let is_ours = whose.is_some_and(|(try_no, owner, status)| {
-                // A body of class `same` ends its row itself, and is about to say so.
-                let may_be_ended = matches!(status, QueueStatus::Success | QueueStatus::Warning);
-                let runs = matches!(status, QueueStatus::Running | QueueStatus::Killing);
-                let by_us = owner.as_ref() == Some(self.node.id());
-                try_no == attempt && by_us && (runs || may_be_ended)
-            });
-            if let Some(this) = self.hosted.tries.get(&row).filter(|_| !is_ours) {
-                tell(&this.stop, StopReason::Disowned);
-            }
-        }
-        Ok(())
-    }
-
-    /// How many more jobs this node can run.
-    fn room(&self) -> usize {
-        let most = usize::try_from(self.fleet.max_parallel).unwrap_or(usize::MAX);
-        most.saturating_sub(self.working())
-    }
-
-    /// Begins one job that was given to this node, hands it back when it may not, or leaves it for
-    /// later when there is no room, which nothing is asked for again of those in `queued`. `true` when
-    /// something was done.
-    async fn host_one(
-        &mut self,
-        given: Given,
-        room: &mut usize,
-        queued: &HashSet<(QueueId, u32)>,
-    ) -> Result<bool> {
-        let back = |end, why: &str| {
-            let outcome = Outcome::ended(end, why).before_it_began();
-            Late::of_ours(given.queue_id, given.attempt, outcome, Vec::new())
-        };
-        if given.status == QueueStatus::Killing {
-            self.late.push(back(End::Killed, "stopped before it began"));
-            return Ok(true);
-        }
-        if !takes_work(&self.fleet.roles) || self.draining || self.heart.is_resting() {
-            self.late.push(back(End::Returned, "handed back: its node takes no new work"));
-            return Ok(true);
-        }
-        let this = (given.queue_id, given.attempt);
-        if *room == 0 && queued.contains(&this) {
-            self.hosted.queued.insert(this);
-            return Ok(false);
-        }
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
-        let Some(row) = hosted::take(&mut tx, &given, self.node.id(), now).await? else {
-            tx.rollback().await?;
-            return Ok(false);
-        };
-        let parts = match self.parts_of(&mut tx, &given, row).await {
-            Ok(parts) => parts,
-            Err(error) if crate::store::is_transient(&error) => return Err(error),
-            Err(error) => {
-                tx.rollback().await?;
-                return Ok(self.refuse(&error, back));
-            }
-        };
-        let works = handler::kind_of(&parts.def).takes == Takes::Slots;
-        if works && *room == 0 {
-            // Not taken: whoever gave it may give it to another.
-            tx.rollback().await?;
-            self.hosted.queued.insert(this);
-            return Ok(false);
-        }
-        failpoint!("host.before_take");
-        tx.commit().await.context("take a job that another node gave this one")?;
-        failpoint!("host.after_take");
-        *room -= usize::from(works);
-        let snapshot = self.hosted.known.get(&given.batch_id).map(|known| known.snapshot.clone());
-        let Some(snapshot) = snapshot else { return Ok(false) };
-        let (stopper, stop) = watch::channel(None);
-        let this = Try {
-            batch_id: given.batch_id,
-            attempt: given.attempt,
-            def: parts.def.clone(),
-            stop: stopper.clone(),
-        };
-        self.hosted.keep(given.queue_id, this);
-        let job = self.job_of(parts, (stopper, stop));
-        let body = self.body_of(Kept::of(&job));
-        self.bodies.insert(given.queue_id, body);
-        tokio::spawn(run_task(job, snapshot, self.around.clone()));
-        self.fleet.stir(self.clock.uptime());
-        Ok(true)
-    }
-
-    /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.
-    /// Where the database said no, it is left and tried again.
-    fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(End, &str) -> Late) -> bool {
-        let name = self.node.name();
-        let why = format!(
-            "node {name} cannot read the job that it was given, and nothing of it began: {error:#}. If \
-             that node has another version of Procession, give it the same"
-        );
-        let late = back(End::Failed, &why);
-        let is_final = hosted::is_unreadable(error);
-        tracing::error!(queue_id = late.queue_id.0, is_final, "{why}");
-        self.late.extend(is_final.then_some(late));
-        is_final
-    }
-
-    /// What a try needs, from the rows of its batch.
-    async fn parts_of(&mut self, tx: &mut Tx, given: &Given, row: QueueEntry) -> Result<Parts> {
-        let id = given.batch_id;
-        let is_known = self.hosted.known.get(&id).is_some_and(|known| {
-            known.revision == given.revision && known.places.contains_key(&row.job_code)
-        });
-        if !is_known {
-            if self.hosted.known.len() >= KNOWN {
-                self.hosted.known.clear();
-            }
-            let known = Known::read(tx, id).await?;
-            self.hosted.known.insert(id, known);
-        }
-        let known = self.hosted.known.get(&id).context("a batch that was just read")?;
-        let place = known.places.get(&row.job_code);
-        let place = place.with_context(|| format!("the snapshot has no job {}", row.job_code))?;
-        let place = crate::domain::dag::Node(*place);
-        let def = known.snapshot.jobs[place.at()].clone();
-        let parents = parents_of(&known.dag, place);
-        let mut outputs = Outs::new();
-        let mut read: HashMap<JobCode, Option<Outputs>> = HashMap::new();
-        for (code, name) in params::outputs_asked(&def, &parents) {
-            if !read.contains_key(&code) {
-                let found = hosted::outputs_of(tx, id, &code).await?;
-                read.insert(code.clone(), found);
-            }
-            let found = read.get(&code).and_then(Option::as_ref);
-            if let Some(value) = found.and_then(|outputs| outputs.output(&name)) {
-                outputs.insert((code, name), value);
-            }
-        }
-        Ok(Parts { batch: known.batch.clone(), row, def, parents, outputs, fixed: None })
-    }
-
-    /// Tells hosted bodies that may start again elsewhere to stop, because this process leaves.
-    pub(in crate::engine) fn hand_back_hosted(&self) {
-        for (row, this) in &self.hosted.tries {
-            let after_crash = handler::kind_of(&this.def).after_crash;
-            let shut = || self.bodies.get(row).map_or(Progress::Begun, |b| b.gate.shut());
-            if may_be_handed_back(&this.def, after_crash, Progress::Begun)
-                || may_be_handed_back(&this.def, after_crash, shut())
-            {
-                tell(&this.stop, StopReason::HandedBack);
-            }
-        }
-    }
-
-    /// What the next heartbeat says of this node's load.
-    pub(in crate::engine) fn say_load(&self) {
-        let load = self.working() + self.hosted.queued.len();
-        self.heart.set_running(u32::try_from(load).unwrap_or(u32::MAX));
-    }
-}
-
-impl QueueDispatcher {
-    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
-    /// whoever has the batch hears of their ends.
-    pub(in crate::engine) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
-        for (node, stop) in &active.stops {
-            let row = active.row(*node);
-            // It has ended and only its report is not settled; nothing would ever be heard of it again,
-            // and it would take room for as long as this process lives.
-            let has_ended = |r: &Report| {
-                let is_it = r.queue_id == row.queue_id && r.attempt == row.attempt;
-                is_it && r.by.is_none() && matches!(r.what, What::Ended(..))
-            };
-            if self.waiting.iter().any(has_ended) {
-                self.bodies.remove(&row.queue_id);
-                continue;
-            }
-            let def = active.job(*node).clone();
-            let this = Try { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
-            self.hosted.keep(row.queue_id, this);
-        }
-        self.places.retain(|_, (batch, _)| *batch != id);
-        self.hosted.is_owing = true;
-    }
-
-    /// What ran here for another node is dispatched here now; what of it has ended and was not
-    /// reported yet is settled.
-    pub(in crate::engine) fn come_home(&mut self, id: BatchId) {
-        let (active, places) = (self.active.get(&id), &self.places);
-        self.hosted.come_home(id, |row| {
-            let place = places.get(&row).map(|(_, place)| *place);
-            place.zip(active).is_some_and(|(place, active)| active.stops.contains_key(&place))
-        });
-        let is_home = |late: &mut Late| {
-            late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
-        };
-        let home: Vec<Late> = self.late.extract_if(.., is_home).collect();
-        self.waiting.extend(home.into_iter().map(|late| Report {
-            queue_id: late.queue_id,
-            attempt: late.attempt,
-            by: None,
-            what: What::Ended(Box::new(late.outcome), late.lines),
-        }));
     }
 }
 
@@ -392,6 +181,6 @@ impl Known {
 }
 
 /// Whether a node with these roles runs bodies of others.
-fn takes_work(roles: &Roles) -> bool {
+pub(in crate::engine) fn takes_work(roles: &Roles) -> bool {
     roles.contains(&Role::Worker)
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What one process remembers of the database's past.
 #[derive(Default)]
-pub(in crate::engine) struct Suspension {
+pub(super) struct Suspension {
     memory: Mutex<Memory>,
 }
 

@@ -31,10 +31,10 @@ use tokio_util::sync::CancellationToken;
 /// An error that belongs to one batch and need not stop the others.
 #[derive(Debug, thiserror::Error)]
 #[error("go on with the batch (batch_id {})", .0.0)]
-pub(in crate::engine) struct OfBatch(pub(in crate::engine) BatchId);
+pub(super) struct OfBatch(pub(super) BatchId);
 
 /// The batches of a process that serves.
-pub(in crate::engine) struct Serving {
+pub(super) struct Serving {
     max_parallel: u32,
     /// Those that were taken, until their end is told.
     taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
@@ -63,7 +63,7 @@ const TAKE_MS: i64 = 1_000;
 const TAKE_IDLE_MS: (i64, i64) = (2_000, 5_000);
 
 impl Serving {
-    pub(in crate::engine) fn new(max_parallel: u32, meter: Arc<Meter>) -> Self {
+    pub(super) fn new(max_parallel: u32, meter: Arc<Meter>) -> Self {
         Self {
             max_parallel,
             taken: BTreeMap::new(),
@@ -77,24 +77,24 @@ impl Serving {
     }
 
     /// Takes notice of a body of an outcast that has ended.
-    pub(in crate::engine) fn hear(&mut self, row: QueueId) {
+    pub(super) fn hear(&mut self, row: QueueId) {
         for rows in self.outcasts.values_mut() {
             rows.remove(&row);
         }
     }
 
     /// Whether bodies of outcasts still run.
-    pub(in crate::engine) fn runs(&self) -> bool {
+    pub(super) fn runs(&self) -> bool {
         self.outcasts.values().any(|rows| !rows.is_empty())
     }
 
     /// Batches that memory does not have and whose rows may say that they are ours.
-    pub(in crate::engine) fn put_down(&self) -> Vec<BatchId> {
+    pub(super) fn put_down(&self) -> Vec<BatchId> {
         self.owed.keys().chain(self.outcasts.keys()).copied().collect()
     }
 
     /// All of them are nobody's now.
-    pub(in crate::engine) fn is_put_down(&mut self, at: Millis) {
+    pub(super) fn is_put_down(&mut self, at: Millis) {
         (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
         self.openings.clear();
         for name in std::mem::take(&mut self.taken).into_values() {
@@ -143,10 +143,11 @@ impl QueueDispatcher {
         news: Option<mpsc::UnboundedSender<Served>>,
     ) {
         self.serving.news = news;
-        let (beating, keeping) = (self.heart.start(), self.around.admin.start());
-        let (mut hints, listening) = (self.hints.clone(), self.hints.listen());
-        let mut work = self.hints.clone();
-        let (mut rounds, mut looks) = (Rounds::new(self.clock.now()), Looks::new(self.clock.now()));
+        let (beating, keeping) = (self.process.heart.start(), self.admin.start());
+        let (mut hints, listening) = (self.process.hints.clone(), self.process.hints.listen());
+        let mut work = self.process.hints.clone();
+        let (mut rounds, mut looks) =
+            (Rounds::new(self.process.clock.now()), Looks::new(self.process.clock.now()));
         loop {
             self.measure();
             self.set_course(stop);
@@ -154,7 +155,7 @@ impl QueueDispatcher {
             self.tell_ends(&mut looks);
             match turned {
                 Ok(true) => rounds.pause = Pause::default(),
-                Ok(false) if self.draining => {
+                Ok(false) if self.course.draining => {
                     let until = rounds.next();
                     self.rest(&mut rounds, until, stop).await;
                 }
@@ -165,7 +166,7 @@ impl QueueDispatcher {
                         () = hints.told(&[Topic::Batch]) => Some(Topic::Batch),
                         () = work.told(&[Topic::Work]) => Some(Topic::Work),
                     };
-                    let now = self.clock.now();
+                    let now = self.process.clock.now();
                     if told == Some(Topic::Work) {
                         rounds.around_at = now;
                     } else if told.is_some() {
@@ -175,14 +176,14 @@ impl QueueDispatcher {
                 }
                 Err(error) => self.bear(error, &mut rounds.pause).await,
             }
-            if self.draining && self.is_idle() && self.has_put_all_down() {
+            if self.course.draining && self.is_idle() && self.has_put_all_down() {
                 break;
             }
         }
         listening.end().await;
         keeping.end().await;
         beating.end().await;
-        self.meter.loop_ended(NAME);
+        self.process.meter.loop_ended(NAME);
     }
 
     /// One round of `serve`. `false` when there was nothing to do.
@@ -194,13 +195,13 @@ impl QueueDispatcher {
             self.give_outcasts_back().await;
         }
         let turned = self.round(rounds).await?;
-        let now = self.clock.now();
+        let now = self.process.clock.now();
         looks.heed(now);
-        if self.draining || now < looks.at || self.stale {
+        if self.course.draining || now < looks.at || self.course.stale {
             return Ok(turned || opens);
         }
         looks.at = now.plus(looks.pause);
-        looks.pause = self.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
+        looks.pause = self.process.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
         let took = self.take_batches().await?;
         if took > 0 {
             looks.soon(now.plus(TAKE_MS));
@@ -211,35 +212,36 @@ impl QueueDispatcher {
     /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
     /// there is none.
     pub async fn take_batches(&mut self) -> Result<usize> {
-        if !self.draining {
+        if !self.course.draining {
             // What was taken before and could not be read then has no other owner to wait for.
             self.load_owed().await?;
         }
         // One that is paused runs nothing and keeps no other out.
-        let open = self.active.values().filter(|a| !a.batch.is_paused).count();
+        let open = self.batches.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);
         let roles = &self.fleet.roles;
         let dispatches = roles.is_empty() || roles.contains(&Role::Scheduler);
-        let rests = self.draining || self.heart.is_resting() || !dispatches;
-        if rests || self.heart.life().is_fenced || more == 0 {
+        let rests = self.course.draining || self.process.heart.is_resting() || !dispatches;
+        if rests || self.process.heart.life().is_fenced || more == 0 {
             return Ok(0);
         }
-        let whose = if self.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
-        let now = self.clock.now();
+        let whose =
+            if self.process.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
+        let now = self.process.clock.now();
         let shunned = self.serving.shunned.values().filter(|(until, _)| *until > now).count();
         let limit = more + shunned;
-        let mut tx = self.db.read().await?;
+        let mut tx = self.process.db.read().await?;
         let found = claim::look(&mut tx, whose, limit, now).await?;
         drop(tx);
         if found.iter().all(|id| self.serving.is_shunned(*id, now)) {
             return Ok(0);
         }
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.process.db.begin().await?;
         let mut free = claim::lock(&mut tx, whose, limit, now).await?;
         free.retain(|b| !self.serving.is_shunned(b.batch_id, now));
         free.truncate(more);
         let ids: Vec<BatchId> = free.iter().map(|batch| batch.batch_id).collect();
-        batch::take_all(&mut tx, &ids, self.node.id(), now).await?;
+        batch::take_all(&mut tx, &ids, self.process.node.id(), now).await?;
         for there in &free {
             self.note_taken(&mut tx, there, now).await?;
         }
@@ -281,7 +283,7 @@ impl QueueDispatcher {
             for id in loaded {
                 if let Some((no, group, fate)) = self.serving.owed.remove(&id) {
                     let name = (no, group);
-                    self.serving.tell_of(name.clone(), self.clock.now(), fate);
+                    self.serving.tell_of(name.clone(), self.process.clock.now(), fate);
                     self.serving.taken.insert(id, name);
                 }
             }
@@ -300,7 +302,9 @@ impl QueueDispatcher {
         match loaded {
             Err(error) if error.is::<StillOpening>() => {
                 tracing::info!("{error:#}");
-                self.serving.openings.insert(id, UnfinishedOpening::read(&self.db, id).await?);
+                self.serving
+                    .openings
+                    .insert(id, UnfinishedOpening::read(&self.process.db, id).await?);
                 return Ok(());
             }
             // Its answer may be lost: it stays owed.
@@ -315,7 +319,7 @@ impl QueueDispatcher {
         let Some((no, group, fate)) = self.serving.owed.remove(&id) else { return };
         match loaded {
             Ok(()) => {
-                self.serving.tell_of((no.clone(), group.clone()), self.clock.now(), fate);
+                self.serving.tell_of((no.clone(), group.clone()), self.process.clock.now(), fate);
                 self.serving.taken.insert(id, (no, group));
             }
             // The commit that was to take it never came, or it was taken from us since.
@@ -333,7 +337,10 @@ impl QueueDispatcher {
         let ids: Vec<BatchId> = self.serving.openings.keys().copied().collect();
         for id in &ids {
             let Some(opening) = self.serving.openings.get_mut(id) else { continue };
-            match opening.write_step(&self.db, self.node.id(), self.clock.now()).await {
+            match opening
+                .write_step(&self.process.db, self.process.node.id(), self.process.clock.now())
+                .await
+            {
                 Ok(false) => {}
                 // What is written is read from the row again after an error.
                 Ok(true) => drop(self.serving.openings.remove(id)),
@@ -356,7 +363,7 @@ impl QueueDispatcher {
         } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
             self.cast_out(*id, &error);
         } else {
-            self.meter.beat_failed(why(&error));
+            self.process.meter.beat_failed(why(&error));
             pause.after(&error).await;
         }
     }
@@ -364,10 +371,10 @@ impl QueueDispatcher {
     /// A batch cannot be gone on with: its bodies here are stopped and it is given back once they are
     /// gone. Not taken again by this process for a while.
     fn cast_out(&mut self, id: BatchId, error: &anyhow::Error) {
-        let now = self.clock.now();
-        self.waiters.remove(&id);
+        let now = self.process.clock.now();
+        self.ends.waiters.remove(&id);
         let mut running = BTreeSet::new();
-        if let Some(active) = self.active.remove(&id) {
+        if let Some(active) = self.batches.active.remove(&id) {
             active.stop_all();
             running.extend(active.in_hand().map(|node| active.row(node).queue_id));
             self.keep_bodies(id, &active);
@@ -411,23 +418,23 @@ impl QueueDispatcher {
     }
 
     async fn give_back(&self, id: BatchId) -> Result<()> {
-        let mut tx = self.db.begin().await?;
-        claim::give_back(&mut tx, id, self.node.id(), self.clock.now()).await?;
+        let mut tx = self.process.db.begin().await?;
+        claim::give_back(&mut tx, id, self.process.node.id(), self.process.clock.now()).await?;
         tx.commit().await.context("give a batch back")
     }
 
     /// Tells which batches have ended or are another's, and forgets them: this process may live for
     /// months. Room that came free is looked into at once.
     fn tell_ends(&mut self, looks: &mut Looks) {
-        let now = self.clock.now();
-        for (id, status) in std::mem::take(&mut self.results) {
+        let now = self.process.clock.now();
+        for (id, status) in std::mem::take(&mut self.ends.results) {
             self.serving.shunned.remove(&id);
             if let Some(name) = self.serving.taken.remove(&id) {
                 self.serving.tell_of(name, now, Fate::Ended(status));
                 looks.soon(now);
             }
         }
-        let here = |id: &BatchId| self.active.contains_key(id);
+        let here = |id: &BatchId| self.batches.active.contains_key(id);
         let lost: Vec<_> = self.serving.taken.extract_if(.., |id, _| !here(id)).collect();
         for (_, name) in lost {
             self.serving.tell_of(name, now, Fate::Lost);

@@ -125,7 +125,7 @@ enum Course {
 }
 
 /// A backfill in the hands of this process.
-pub(in crate::engine) struct Backfill {
+pub(super) struct Backfill {
     id: BackfillId,
     group: GroupCode,
     options: Options,
@@ -152,8 +152,8 @@ impl QueueDispatcher {
         request: &Request,
         news: Option<mpsc::UnboundedSender<BatchNews>>,
     ) -> Result<BackfillId> {
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
         let survey = survey(&mut tx, defs, request, now).await?;
         survey.refusal(&request.group)?;
         let entry = |step: &Step| Entry {
@@ -169,7 +169,7 @@ impl QueueDispatcher {
             started_by: &request.by.actor,
             reason: request.reason.as_deref(),
         };
-        let id = backfill::insert(&mut tx, &new, &entries, self.node.id(), now).await?;
+        let id = backfill::insert(&mut tx, &new, &entries, self.process.node.id(), now).await?;
         let detail = json!({"backfill": id.0, "range": request.range});
         let why = request.reason.as_deref();
         let act = act("backfill", &request.group, detail, why);
@@ -201,8 +201,8 @@ impl QueueDispatcher {
         asked: &Resumption,
         news: Option<mpsc::UnboundedSender<BatchNews>>,
     ) -> Result<()> {
-        let (id, now) = (asked.id, self.clock.now());
-        let mut tx = self.db.begin().await?;
+        let (id, now) = (asked.id, self.process.clock.now());
+        let mut tx = self.process.db.begin().await?;
         let there = backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
         if let Some(owner) = &there.owner
             && let Some(holder) = node::find(&mut tx, owner).await?
@@ -216,7 +216,7 @@ impl QueueDispatcher {
         }
         let mut options = there.options.clone();
         options.parallel = asked.parallel.unwrap_or(options.parallel);
-        if !backfill::take_over(&mut tx, &there, &options, self.node.id(), now).await? {
+        if !backfill::take_over(&mut tx, &there, &options, self.process.node.id(), now).await? {
             return Err(NotBackfilled::Hurried(id).into());
         }
         let (entries, left_open) = self.begin_again(&mut tx, &there, now).await?;

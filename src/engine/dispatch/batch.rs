@@ -18,10 +18,10 @@ use crate::engine::attempt::run::Given;
 use crate::engine::cluster::registry::Others;
 use crate::engine::dispatch::claim::{needs, parents_of};
 use crate::engine::dispatch::fan_out::Lists;
-use crate::engine::dispatch::lateness_alerts::{Alarms, Past};
 use crate::engine::dispatch::long_running_alerts::Watch;
 use crate::engine::dispatch::stop::Stopped;
 use crate::engine::dispatch::writes::Changes;
+use crate::engine::observe::lateness::{Alarms, Past};
 use crate::engine::opening::cross_batch::Outside;
 use crate::engine::opening::edge_conditions::{allows, holds, needed_values, wanted_outputs};
 use crate::engine::opening::large_values::NamesByJob;
@@ -33,63 +33,63 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// A batch in the hands of this process.
-pub(in crate::engine) struct Active {
-    pub(in crate::engine) batch: Batch,
-    pub(in crate::engine) snapshot: Arc<Snapshot>,
-    pub(in crate::engine) dag: Dag,
+pub(super) struct Active {
+    pub(super) batch: Batch,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) dag: Dag,
     rules: Rules,
-    pub(in crate::engine) outside: Outside,
-    pub(in crate::engine) readiness: Readiness,
-    pub(in crate::engine) rows: Vec<QueueEntry>,
-    pub(in crate::engine) ready: ReadyList,
+    pub(super) outside: Outside,
+    pub(super) readiness: Readiness,
+    pub(super) rows: Vec<QueueEntry>,
+    pub(super) ready: ReadyList,
     /// Ready since the last beat; those that find no slot become QUEUED rows.
-    pub(in crate::engine) fresh: Vec<Node>,
+    pub(super) fresh: Vec<Node>,
     /// Ready but for the time: retries with a delay, `schedule_time`. They ride a ring as firings do.
     timers: TimeRing<Node>,
-    pub(in crate::engine) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     /// Jobs that run on other nodes, and where.
-    pub(in crate::engine) away: HashMap<Node, NodeId>,
+    pub(super) away: HashMap<Node, NodeId>,
     /// Those of them whose nodes are dead and whose data sources are asked whether their locks are still held.
-    pub(in crate::engine) lock_waits: HashSet<Node>,
+    pub(super) lock_waits: HashSet<Node>,
     /// Jobs of dead nodes whose time limit has passed, so that what runs of them is to be ended.
-    pub(in crate::engine) overdue: HashSet<Node>,
+    pub(super) overdue: HashSet<Node>,
     /// Labels that jobs of it ask for.
-    pub(in crate::engine) labels: BTreeSet<String>,
+    pub(super) labels: BTreeSet<String>,
     /// Bodies here whose rows have ended and that have not reported yet.
-    pub(in crate::engine) awaited: HashSet<Node>,
+    pub(super) awaited: HashSet<Node>,
     /// What dead processes left running and is to be ended, once the rows say that it is ours.
-    pub(in crate::engine) to_end: Vec<(Node, StopReason)>,
+    pub(super) to_end: Vec<(Node, StopReason)>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
-    pub(in crate::engine) outputs: HashMap<JobCode, Outputs>,
-    pub(in crate::engine) wanted: HashSet<JobCode>,
+    pub(super) outputs: HashMap<JobCode, Outputs>,
+    pub(super) wanted: HashSet<JobCode>,
     /// Outputs whose values conditions and lists need in memory, however long they are.
-    pub(in crate::engine) needed_values: NamesByJob,
-    pub(in crate::engine) killing: bool,
+    pub(super) needed_values: NamesByJob,
+    pub(super) killing: bool,
     /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
-    pub(in crate::engine) lists: Lists,
-    pub(in crate::engine) stopped: Option<Stopped>,
-    pub(in crate::engine) watch: Watch,
-    pub(in crate::engine) alarms: Alarms,
+    pub(super) lists: Lists,
+    pub(super) stopped: Option<Stopped>,
+    pub(super) watch: Watch,
+    pub(super) alarms: Alarms,
     /// When this process got the batch; waiting is counted from here.
-    pub(in crate::engine) since: Millis,
+    pub(super) since: Millis,
 }
 
 /// What a rebuild takes over from memory, because rows do not say it.
-pub(in crate::engine) struct Kept {
-    pub(in crate::engine) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
-    pub(in crate::engine) since: Millis,
+pub(super) struct Kept {
+    pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
+    pub(super) since: Millis,
     /// When the owners hear that the batch still runs.
-    pub(in crate::engine) warn_at: Option<Millis>,
+    pub(super) warn_at: Option<Millis>,
     /// What was told of its times, and what they are held against.
-    pub(in crate::engine) alarms: (Alarms, Past),
+    pub(super) alarms: (Alarms, Past),
     /// How long a job waits for a point of priority.
-    pub(in crate::engine) ageing_ms: i64,
+    pub(super) ageing_ms: i64,
     /// By how much each job is deferred; empty when none is.
-    pub(in crate::engine) deferrals: Vec<i64>,
+    pub(super) deferrals: Vec<i64>,
     /// A job is parked when so many workers in a row have died while it ran.
-    pub(in crate::engine) park_after: u32,
+    pub(super) park_after: u32,
     /// What is known of tries whose rows name other nodes, and of those that run here for others.
-    pub(in crate::engine) others: Others,
+    pub(super) others: Others,
 }
 
 /// Puts the rows of a batch into the order of its jobs; in place, for they are in it already unless jobs
@@ -113,7 +113,7 @@ fn in_order(rows: &mut Vec<QueueEntry>, snapshot: &Snapshot, batch: &Batch) -> R
 impl Active {
     /// Builds what memory holds from rows. Gives the changes that the rows are still owed: jobs
     /// that a dead process left running, and jobs below a failure that do not say so yet.
-    pub(in crate::engine) fn rebuild(
+    pub(super) fn rebuild(
         batch: Batch,
         snapshot: Snapshot,
         mut rows: Vec<QueueEntry>,
@@ -179,23 +179,23 @@ impl Active {
     }
 
     /// The job at a place.
-    pub(in crate::engine) fn job(&self, node: Node) -> &JobDef {
+    pub(super) fn job(&self, node: Node) -> &JobDef {
         &self.snapshot.jobs[node.at()]
     }
 
     /// The row at a place.
-    pub(in crate::engine) fn row(&self, node: Node) -> &QueueEntry {
+    pub(super) fn row(&self, node: Node) -> &QueueEntry {
         &self.rows[node.at()]
     }
 
     /// All places with their row keys.
-    pub(in crate::engine) fn places(&self) -> impl Iterator<Item = (QueueId, Node)> + '_ {
+    pub(super) fn places(&self) -> impl Iterator<Item = (QueueId, Node)> + '_ {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
     /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
     /// parameters may ask for.
-    pub(in crate::engine) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
+    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
         let parents = parents_of(&self.dag, node);
         let asked = params::outputs_asked(self.job(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
@@ -207,11 +207,7 @@ impl Active {
     }
 
     /// Keeps the switch that stops a running body.
-    pub(in crate::engine) fn started(
-        &mut self,
-        node: Node,
-        stop: watch::Sender<Option<StopReason>>,
-    ) {
+    pub(super) fn started(&mut self, node: Node, stop: watch::Sender<Option<StopReason>>) {
         if self.killing {
             stop.send_replace(Some(StopReason::Killed));
         }
@@ -220,7 +216,7 @@ impl Active {
 
     /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
     /// that can no longer run.
-    pub(in crate::engine) fn set(
+    pub(super) fn set(
         &mut self,
         node: Node,
         to: QueueStatus,
@@ -236,7 +232,7 @@ impl Active {
     }
 
     /// Tells the counters that a job is in a new state; gives what that sets free.
-    pub(in crate::engine) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
+    pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
         let (outputs, dag) = (&self.outputs, &self.dag);
         let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
         let allows = |expr: &Expr| allows(outputs, expr);
@@ -245,13 +241,7 @@ impl Active {
     }
 
     /// Something in another batch that a job waits for has spoken.
-    pub(in crate::engine) fn hear(
-        &mut self,
-        node: Node,
-        edge: Edge,
-        changes: &mut Changes,
-        now: Millis,
-    ) {
+    pub(super) fn hear(&mut self, node: Node, edge: Edge, changes: &mut Changes, now: Millis) {
         let (outputs, dag) = (&self.outputs, &self.dag);
         let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
         let allows = |expr: &Expr| allows(outputs, expr);
@@ -276,7 +266,7 @@ impl Active {
         }
     }
 
-    pub(in crate::engine) fn ready_at(&mut self, node: Node, now: Millis) {
+    pub(super) fn ready_at(&mut self, node: Node, now: Millis) {
         match self.rows[node.at()].not_before {
             Some(at) if at > now => {
                 self.timers.push(at, node);
@@ -285,7 +275,7 @@ impl Active {
         }
     }
 
-    pub(in crate::engine) fn move_row(
+    pub(super) fn move_row(
         &mut self,
         node: Node,
         from: QueueStatus,
@@ -299,7 +289,7 @@ impl Active {
         self.log(node, changes, now);
     }
 
-    pub(in crate::engine) fn log(&self, node: Node, changes: &mut Changes, now: Millis) {
+    pub(super) fn log(&self, node: Node, changes: &mut Changes, now: Millis) {
         let row = &self.rows[node.at()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
@@ -320,30 +310,30 @@ impl Active {
     }
 
     /// Jobs whose time has come join the ready ones.
-    pub(in crate::engine) fn wake(&mut self, now: Millis) {
+    pub(super) fn wake(&mut self, now: Millis) {
         for (_, node) in self.timers.turn(now) {
             self.ready_now(node, now);
         }
     }
 
     /// The next moment at which a beat has something to do without being told.
-    pub(in crate::engine) fn next_wake(&self) -> Option<Millis> {
+    pub(super) fn next_wake(&self) -> Option<Millis> {
         let timer = self.timers.next().into_iter().chain(self.outside.next_deadline());
         timer.chain(self.deadline()).chain(self.next_long()).chain(self.alarms.next()).min()
     }
 
     /// What a job takes while it runs.
-    pub(in crate::engine) fn needs(&self, node: Node) -> &Needs {
+    pub(super) fn needs(&self, node: Node) -> &Needs {
         self.ready.needs(node)
     }
 
     /// Keeps what its first ready jobs need, before any batch picks.
-    pub(in crate::engine) fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
+    pub(super) fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
         self.ready.set_aside(slots, aside);
     }
 
     /// Nothing of the batch waits for a slot or a time any more.
-    pub(in crate::engine) fn forget_waiting(&mut self) {
+    pub(super) fn forget_waiting(&mut self) {
         self.ready.clear();
         self.lists = Lists::default();
         self.fresh.clear();
@@ -351,7 +341,7 @@ impl Active {
     }
 
     /// The result, once every job is final.
-    pub(in crate::engine) fn result(&self) -> Option<BatchStatus> {
+    pub(super) fn result(&self) -> Option<BatchStatus> {
         if !self.readiness.is_done() || !self.awaited.is_empty() {
             return None;
         }
@@ -363,22 +353,22 @@ impl Active {
     }
 
     /// Jobs whose bodies this process runs.
-    pub(in crate::engine) fn in_hand(&self) -> impl Iterator<Item = Node> + '_ {
+    pub(super) fn in_hand(&self) -> impl Iterator<Item = Node> + '_ {
         self.stops.keys().copied()
     }
 
     /// Jobs that run, here or elsewhere.
-    pub(in crate::engine) fn out(&self) -> impl Iterator<Item = Node> + '_ {
+    pub(super) fn out(&self) -> impl Iterator<Item = Node> + '_ {
         self.stops.keys().chain(self.away.keys()).copied()
     }
 
     /// Whether a job runs, here or elsewhere.
-    pub(in crate::engine) fn is_out(&self, node: Node) -> bool {
+    pub(super) fn is_out(&self, node: Node) -> bool {
         self.stops.contains_key(&node) || self.away.contains_key(&node)
     }
 
     /// The body of a job is gone and its end is committed.
-    pub(in crate::engine) fn forget(&mut self, node: Node) {
+    pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
         self.away.remove(&node);
     }

@@ -10,16 +10,17 @@ use crate::domain::ready::SetAside;
 use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
 use crate::domain::why::ready_since;
+use crate::engine::cluster::registry::Runner;
 use crate::engine::cluster::registry::Sites;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::writes::{Changes, Runner};
+use crate::engine::dispatch::writes::Changes;
 use crate::handler;
 
 impl QueueDispatcher {
     /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
     /// any of them needs is kept from those that come after it.
-    pub(in crate::engine) fn claim(
+    pub(super) fn claim(
         &mut self,
         changes: &mut Changes,
         freed: &[(BatchId, Node)],
@@ -28,32 +29,38 @@ impl QueueDispatcher {
         let mut starts = Vec::new();
         let mut any = true;
         let mut sites = self.sites(freed);
-        sites.offer(&mut self.slots);
+        sites.offer(&mut self.batches.slots);
         // Slots come free one by one; whoever is asked first each time would get all of them.
-        let mut order: Vec<BatchId> = self.active.keys().copied().collect();
-        let next = order.iter().position(|id| self.last_served.is_none_or(|last| *id > last));
+        let mut order: Vec<BatchId> = self.batches.active.keys().copied().collect();
+        let next =
+            order.iter().position(|id| self.batches.last_served.is_none_or(|last| *id > last));
         order.rotate_left(next.unwrap_or(0));
-        while any && !self.draining && !self.heart.life().is_fenced && !self.heart.is_suspended() {
+        while any
+            && !self.course.draining
+            && !self.process.heart.life().is_fenced
+            && !self.process.heart.is_suspended()
+        {
             any = false;
             let mut aside = SetAside::default();
             if order.len() > 1 {
-                for active in self.active.values_mut() {
-                    active.set_aside(&self.slots, &mut aside);
+                for active in self.batches.active.values_mut() {
+                    active.set_aside(&self.batches.slots, &mut aside);
                 }
             }
             for id in &order {
-                let Some(active) = self.active.get_mut(id) else { continue };
-                let room = (&mut self.slots, &mut aside, &mut sites);
-                let Some((place, runner)) = active.pick(room, self.node.id(), changes, now) else {
+                let Some(active) = self.batches.active.get_mut(id) else { continue };
+                let room = (&mut self.batches.slots, &mut aside, &mut sites);
+                let Some((place, runner)) = active.pick(room, self.process.node.id(), changes, now)
+                else {
                     continue;
                 };
                 starts.push((*id, place, runner));
-                self.last_served = Some(*id);
-                sites.offer(&mut self.slots);
+                self.batches.last_served = Some(*id);
+                sites.offer(&mut self.batches.slots);
                 any = true;
             }
         }
-        for active in self.active.values_mut() {
+        for active in self.batches.active.values_mut() {
             active.queue_the_rest(changes, now);
         }
         starts
@@ -62,7 +69,7 @@ impl QueueDispatcher {
 
 impl Active {
     /// Starts one ready job if there is room for it and the batch is not paused.
-    pub(in crate::engine) fn pick(
+    pub(super) fn pick(
         &mut self,
         (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
         me: &NodeId,
@@ -102,7 +109,7 @@ impl Active {
         Some(Want { label: job.worker.as_deref(), takes: handler::kind_of(job).takes })
     }
 
-    pub(in crate::engine) fn ready_now(&mut self, node: Node, now: Millis) {
+    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
         if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
             return;
         }
@@ -115,7 +122,7 @@ impl Active {
 
     /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
     /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
-    pub(in crate::engine) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
+    pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
         if self.batch.is_paused {
             return;
         }
@@ -129,7 +136,7 @@ impl Active {
 }
 
 /// The jobs that one depends on directly, in the order of their codes.
-pub(in crate::engine) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
+pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
     let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.code(p).clone()).collect();
     parents.sort();
     parents
@@ -142,7 +149,7 @@ fn stays(job: &JobDef, row: &QueueEntry) -> bool {
 
 /// What a job takes while it runs; one that only waits for others takes nothing they could need, but
 /// a node to be on.
-pub(in crate::engine) fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
+pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
     if stays(job, row) {
         return Needs::none();
     }

@@ -9,11 +9,11 @@ use anyhow::Result;
 impl QueueDispatcher {
     /// Writes changes that memory has made already; whatever goes wrong, memory is read anew before
     /// the next beat, because after a lost COMMIT only the rows know.
-    pub(in crate::engine) async fn commit(&mut self, changes: &Changes, now: Millis) -> Result<()> {
-        self.stale = true;
+    pub(super) async fn commit(&mut self, changes: &Changes, now: Millis) -> Result<()> {
+        self.course.stale = true;
         if !self.commit_hop(changes, now).await? {
-            let mut tx = self.db.begin().await?;
-            changes.write(&mut tx, self.node.id(), now).await?;
+            let mut tx = self.process.db.begin().await?;
+            changes.write(&mut tx, self.process.node.id(), now).await?;
             before_commit(changes);
             tx.commit().await?;
         }
@@ -24,7 +24,7 @@ impl QueueDispatcher {
         if !changes.claimed.is_empty() {
             failpoint!("claim.after");
         }
-        self.stale = false;
+        self.course.stale = false;
         self.trace(&changes.ended, &changes.finished, now);
         Ok(())
     }
@@ -32,13 +32,13 @@ impl QueueDispatcher {
     /// Writes what a hop has in one statement, where that can be done. `false` when nothing was written:
     /// by several statements, or to learn what was refused.
     async fn commit_hop(&self, changes: &Changes, now: Millis) -> Result<bool> {
-        if !self.db.takes_together() {
+        if !self.process.db.takes_together() {
             return Ok(false);
         }
-        let hop = changes.hop(self.node.id(), self.db.dialect(), now);
+        let hop = changes.hop(self.process.node.id(), self.process.db.dialect(), now);
         let Some(hop) = hop else { return Ok(false) };
         before_commit(changes);
-        Ok(self.db.commit_together(hop).await? == Together::Done)
+        Ok(self.process.db.commit_together(hop).await? == Together::Done)
     }
 }
 

@@ -31,7 +31,7 @@ enum Found {
 impl Active {
     /// Settles what a dead process left running, and what we claimed and never started. Called for
     /// the same rows as often as it takes: whatever was committed before is not done again.
-    pub(in crate::engine) fn adopt_orphans(
+    pub(super) fn adopt_orphans(
         &mut self,
         me: &NodeId,
         park_after: u32,
@@ -53,7 +53,7 @@ impl Active {
     /// Notes which jobs run on other nodes, and takes over those that ran here for another node.
     /// Those of dead nodes whose locks may still be held on their data sources count as running there until that is
     /// decided, or until their time is up.
-    pub(in crate::engine) fn come_home(&mut self, me: &NodeId, others: &Others, now: Millis) {
+    pub(super) fn come_home(&mut self, me: &NodeId, others: &Others, now: Millis) {
         for i in 0..self.rows.len() {
             let (node, row) = (Node(i as u32), &self.rows[i]);
             let Some(owner) = row.owner.clone() else { continue };

@@ -16,28 +16,27 @@ use crate::domain::lease::Uptime;
 use crate::domain::params::BatchValues;
 use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
+use crate::engine::attempt::approvals::ApprovalPoll;
 use crate::engine::attempt::claim_ack::Claiming;
 use crate::engine::attempt::claim_check::Asker;
 use crate::engine::attempt::record::recorded;
 use crate::engine::attempt::run::{Report, Surroundings, What, dated};
 use crate::engine::attempt::start_gate::Gate;
 use crate::engine::clock::Clock;
-use crate::engine::cluster::heartbeat::Heart;
 use crate::engine::cluster::late_results::Late;
-use crate::engine::cluster::node::Node;
+use crate::engine::cluster::process::Process;
 use crate::engine::cluster::registry::Fleet;
+use crate::engine::cluster::registry::Runner;
 use crate::engine::cluster::remote_attempts::Hosted;
 use crate::engine::dispatch::acquire::Serving;
 use crate::engine::dispatch::backfill::Backfill;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::shutdown::Patience;
-use crate::engine::dispatch::writes::{Changes, Runner};
-use crate::engine::hints::Hints;
-use crate::engine::observe::metrics::Meter;
+use crate::engine::dispatch::writes::Changes;
+use crate::engine::news::News;
 use crate::engine::observe::traces::Traces;
-use crate::engine::operate::approvals::ApprovalPoll;
+use crate::engine::options::Options;
 use crate::engine::xxl::admin::Admin;
-use crate::engine::{News, Options};
 use crate::handler;
 use crate::handler::log::RunLog;
 use crate::handler::sessions::Sessions;
@@ -50,66 +49,103 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Dispatches the batches of one process.
 pub struct QueueDispatcher {
-    pub(in crate::engine) db: Db,
-    pub(in crate::engine) clock: Clock,
-    pub(in crate::engine) node: Node,
-    pub(in crate::engine) slots: Slots,
-    pub(in crate::engine) active: BTreeMap<BatchId, Active>,
-    pub(in crate::engine) places: HashMap<QueueId, (BatchId, Place)>,
-    /// Logs of the tries that run here, by row.
-    pub(in crate::engine) bodies: HashMap<QueueId, Body>,
-    /// The batch that started a job last; the next one has the first choice.
-    pub(in crate::engine) last_served: Option<BatchId>,
-    pub(in crate::engine) ageing_ms: i64,
-    /// A job is parked when so many workers in a row have died while it ran.
-    pub(in crate::engine) park_after: u32,
-    /// Renews the lease, and says when it is in doubt.
-    pub(in crate::engine) heart: Arc<Heart>,
-    /// The doubts about the lease that have been heeded.
-    pub(in crate::engine) heeded: u64,
-    /// Reports that are not yet committed; kept over a failed beat.
-    pub(in crate::engine) waiting: Vec<Report>,
-    /// Tries whose end is in memory while the answer to its commit is awaited.
-    pub(in crate::engine) heard: HashSet<(QueueId, u32)>,
-    /// Results that no row took, to be kept as evidence.
-    pub(in crate::engine) late: Vec<Late>,
-    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
-    pub(in crate::engine) asks: Vec<Report>,
-    /// Who waits for the end of a batch.
-    pub(in crate::engine) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
-    pub(in crate::engine) reports: mpsc::UnboundedReceiver<Report>,
-    pub(in crate::engine) around: Arc<Surroundings>,
-    pub(in crate::engine) news: Option<mpsc::UnboundedSender<News>>,
-    pub(in crate::engine) results: BTreeMap<BatchId, BatchStatus>,
-    /// A beat failed, so memory may differ from the rows and is read anew before anything else.
-    pub(in crate::engine) stale: bool,
-    /// Nothing new is started any more; what runs ends.
-    pub(in crate::engine) draining: bool,
-    /// When what runs is not waited for any longer, once this process leaves.
-    pub(in crate::engine) patience: Patience,
+    pub(super) process: Process,
+    pub(super) batches: OpenBatches,
+    pub(super) running: RunningHere,
+    pub(super) reports: Reports,
+    pub(super) ends: Ends,
+    pub(super) course: Course,
     /// Batches that were taken because nobody had them.
-    pub(in crate::engine) serving: Serving,
-    /// Something has ended that a batch here waits for.
-    pub(in crate::engine) look_soon: bool,
+    pub(super) serving: Serving,
     /// The other nodes.
-    pub(in crate::engine) fleet: Fleet,
-    /// What runs here for them.
-    pub(in crate::engine) hosted: Hosted,
+    pub(super) fleet: Fleet,
     /// The range whose batches are opened here, one after the other ends.
-    pub(in crate::engine) backfill: Option<Backfill>,
-    pub(in crate::engine) meter: Arc<Meter>,
-    pub(in crate::engine) hints: Hints,
-    pub(in crate::engine) traces: Traces,
+    pub(super) backfill: Option<Backfill>,
+    /// Executors of XXL-JOB.
+    pub(super) admin: Arc<Admin>,
+    pub(super) news: Option<mpsc::UnboundedSender<News>>,
+    pub(super) traces: Traces,
+}
+
+/// The batches that this process dispatches, and the room for their jobs.
+pub(super) struct OpenBatches {
+    pub(super) active: BTreeMap<BatchId, Active>,
+    /// Where each row stands.
+    pub(super) places: HashMap<QueueId, (BatchId, Place)>,
+    pub(super) slots: Slots,
+    /// The batch that started a job last; the next one has the first choice.
+    pub(super) last_served: Option<BatchId>,
+    pub(super) ageing_ms: i64,
+    /// A job is parked when so many workers in a row have died while it ran.
+    pub(super) park_after: u32,
+}
+
+/// What runs in this process, for batches of its own and for other nodes.
+pub(super) struct RunningHere {
+    pub(super) around: Arc<Surroundings>,
+    /// Logs of the tries that run here, by row.
+    pub(super) bodies: HashMap<QueueId, Body>,
+    /// What runs here for other nodes.
+    pub(super) hosted: Hosted,
+}
+
+/// What attempts have reported, until it is in the rows.
+pub(super) struct Reports {
+    pub(super) channel: mpsc::UnboundedReceiver<Report>,
+    /// Reports that are not yet committed; kept over a failed beat.
+    pub(super) waiting: Vec<Report>,
+    /// Tries whose end is in memory while the answer to its commit is awaited.
+    pub(super) heard: HashSet<(QueueId, u32)>,
+    /// Results that no row took, to be kept as evidence.
+    pub(super) late: Vec<Late>,
+    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
+    pub(super) asks: Vec<Report>,
+}
+
+impl Reports {
+    fn new(channel: mpsc::UnboundedReceiver<Report>) -> Self {
+        let (waiting, heard) = (Vec::new(), HashSet::new());
+        Self { channel, waiting, heard, late: Vec::new(), asks: Vec::new() }
+    }
+}
+
+/// How the batches of this process have ended.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub(super) results: BTreeMap<BatchId, BatchStatus>,
+    /// Who waits for the end of a batch.
+    pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
+}
+
+/// Where this process is heading, and what it has to do first.
+pub(super) struct Course {
+    /// A beat failed, so memory may differ from the rows and is read anew before anything else.
+    pub(super) stale: bool,
+    /// The doubts about the lease that have been heeded.
+    pub(super) heeded: u64,
+    /// Nothing new is started any more; what runs ends.
+    pub(super) draining: bool,
+    /// When what runs is not waited for any longer, once this process leaves.
+    pub(super) patience: Patience,
+    /// Something has ended that a batch here waits for.
+    pub(super) look_soon: bool,
+}
+
+impl Course {
+    fn new(drain_ms: i64) -> Self {
+        let patience = Patience::new(drain_ms);
+        Self { stale: false, heeded: 0, draining: false, patience, look_soon: false }
+    }
 }
 
 /// A try that runs in this process.
-pub(in crate::engine) struct Body {
-    pub(in crate::engine) log: RunLog,
-    pub(in crate::engine) gate: Arc<Gate>,
+pub(super) struct Body {
+    pub(super) log: RunLog,
+    pub(super) gate: Arc<Gate>,
     /// Whether its owners were told that it runs long.
-    pub(in crate::engine) is_told: bool,
-    pub(in crate::engine) began: Uptime,
-    pub(in crate::engine) job_type: &'static str,
+    pub(super) is_told: bool,
+    pub(super) began: Uptime,
+    pub(super) job_type: &'static str,
 }
 
 /// How far a batch is.
@@ -124,9 +160,7 @@ pub struct BatchStanding {
 }
 
 fn admin_of(
-    (db, clock): (&Db, &Clock),
-    node: &Node,
-    hints: &Hints,
+    Process { db, clock, node, hints, .. }: &Process,
     handlers: &handler::Options,
     options: &Options,
 ) -> Result<Arc<Admin>> {
@@ -155,12 +189,12 @@ impl QueueDispatcher {
         handlers: handler::Options,
         news: Option<mpsc::UnboundedSender<News>>,
     ) -> Result<Self> {
-        let node = Node::join(&db, &clock, options).await?;
+        let process = Process::join(db.clone(), clock.clone(), options).await?;
+        let Process { node, heart, meter, .. } = &process;
         let (sender, reports) = mpsc::unbounded_channel();
-        let (meter, hints) = (Arc::<Meter>::default(), Hints::new(db.clone(), clock.clone()));
-        let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
+        let admin = admin_of(&process, &handlers, options)?;
         let around = Arc::new(Surroundings {
-            admin: admin_of((&db, &clock), &node, &hints, &handlers, options)?,
+            remote_runs: Arc::new(admin.clone()),
             db: db.clone(),
             log_db: db.for_log_lines(),
             clock: clock.clone(),
@@ -179,60 +213,48 @@ impl QueueDispatcher {
             traced: false.into(),
             secret_stores: options.secret_stores.clone(),
         });
-        Ok(Self {
-            hints,
-            db,
-            clock,
-            node,
-            slots: Slots::new(options.max_parallel),
+        let batches = OpenBatches {
             active: BTreeMap::new(),
             places: HashMap::new(),
-            bodies: HashMap::new(),
+            slots: Slots::new(options.max_parallel),
             last_served: None,
             ageing_ms: options.ageing_ms,
             park_after: options.park_after,
-            heart,
-            heeded: 0,
-            waiting: Vec::new(),
-            heard: HashSet::new(),
-            late: Vec::new(),
-            asks: Vec::new(),
-            waiters: HashMap::new(),
-            reports,
-            around,
-            news,
-            results: BTreeMap::new(),
-            stale: false,
-            draining: false,
-            patience: Patience::new(options.drain_ms),
+        };
+        Ok(Self {
+            batches,
+            running: RunningHere { around, bodies: HashMap::new(), hosted: Hosted::default() },
+            reports: Reports::new(reports),
+            ends: Ends::default(),
+            course: Course::new(options.drain_ms),
             serving: Serving::new(options.max_parallel, meter.clone()),
-            look_soon: false,
             fleet: fleet_of(options),
-            hosted: Hosted::default(),
             backfill: None,
-            meter,
+            admin,
+            news,
             traces: Traces::default(),
+            process,
         })
     }
 
     /// The identity of this process.
     pub fn node_id(&self) -> &NodeId {
-        self.node.id()
+        self.process.node.id()
     }
 
     /// The admin of executors in this process.
     pub fn executors(&self) -> &Arc<Admin> {
-        &self.around.admin
+        &self.admin
     }
 
     /// Results of the batches that have ended.
     pub fn results(&self) -> &BTreeMap<BatchId, BatchStatus> {
-        &self.results
+        &self.ends.results
     }
 
     /// How far an open batch of this process is, by what memory holds.
     pub fn standing(&self, id: BatchId) -> Option<BatchStanding> {
-        let active = self.active.get(&id)?;
+        let active = self.batches.active.get(&id)?;
         let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
         Some(BatchStanding {
             values: active.batch.values.clone(),
@@ -243,32 +265,32 @@ impl QueueDispatcher {
 
     /// Whether no batch is open, and none is going to be.
     pub fn is_idle(&self) -> bool {
-        self.active.is_empty() && self.backfill.is_none()
+        self.batches.active.is_empty() && self.backfill.is_none()
     }
 
     /// When the next beat has something to do without being told: the next not-before, deadline or
     /// warning.
     pub fn next_wake(&self) -> Option<Millis> {
-        self.active.values().filter_map(Active::next_wake).min()
+        self.batches.active.values().filter_map(Active::next_wake).min()
     }
 
     /// How many bodies this process runs.
     pub fn running(&self) -> usize {
-        let ours: usize = self.active.values().map(|a| a.in_hand().count()).sum();
-        ours + self.hosted.count()
+        let ours: usize = self.batches.active.values().map(|a| a.in_hand().count()).sum();
+        ours + self.running.hosted.count()
     }
 
     /// How many of them do work of their own, and are not only waiting for something.
-    pub(in crate::engine) fn working(&self) -> usize {
+    pub(super) fn working(&self) -> usize {
         let works = |a: &Active| {
             a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
         };
-        self.active.values().map(works).sum::<usize>() + self.hosted.working()
+        self.batches.active.values().map(works).sum::<usize>() + self.running.hosted.working()
     }
 
     /// Waits for a report of a worker.
     pub async fn wait(&mut self) {
-        if let Some(report) = self.reports.recv().await {
+        if let Some(report) = self.reports.channel.recv().await {
             self.hear(report);
         }
     }
@@ -277,11 +299,11 @@ impl QueueDispatcher {
     /// become jobs have transactions of their own. `true` when anything changed.
     pub async fn beat(&mut self) -> Result<bool> {
         self.heed_lease().await;
-        if self.stale {
+        if self.course.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
         }
         self.advance().await?;
-        while let Ok(report) = self.reports.try_recv() {
+        while let Ok(report) = self.reports.channel.try_recv() {
             self.hear(report);
         }
         let answered = self.answer().await?;
@@ -293,7 +315,7 @@ impl QueueDispatcher {
     }
 
     async fn turn(&mut self) -> Result<bool> {
-        let now = self.clock.now();
+        let now = self.process.clock.now();
         let mut changes = Changes::default();
         let mut freed = Vec::new();
         self.load_reported_values().await?;
@@ -309,7 +331,7 @@ impl QueueDispatcher {
         let starts = self.begin_all_ahead(starts, &changes, &claiming);
         self.commit(&changes, now).await?;
         self.settled();
-        self.look_soon |= self.is_awaited(&freed);
+        self.course.look_soon |= self.is_awaited(&freed);
         self.forget(freed);
         for (id, place, runner, ahead) in starts {
             match runner {
@@ -318,7 +340,7 @@ impl QueueDispatcher {
             }
         }
         claiming.committed();
-        for active in self.active.values() {
+        for active in self.batches.active.values() {
             active.stop_bodies();
         }
         self.note_told(&changes.told);
@@ -332,17 +354,17 @@ impl QueueDispatcher {
     /// Takes the workers' reports in; a row that ended itself is not stopped any more. Slots are freed
     /// here, so that the same transaction that ends a job starts the next.
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
-        let ended: Vec<_> = self.waiting.iter().filter_map(recorded).collect();
-        for report in &self.waiting {
+        let ended: Vec<_> = self.reports.waiting.iter().filter_map(recorded).collect();
+        for report in &self.reports.waiting {
             if let What::Ended(..) = report.what {
                 self.serving.hear(report.queue_id);
             }
-            let place = self.places.get(&report.queue_id);
+            let place = self.batches.places.get(&report.queue_id);
             let Some((id, place, active)) =
-                place.and_then(|&(id, place)| Some((id, place, self.active.get_mut(&id)?)))
+                place.and_then(|&(id, place)| Some((id, place, self.batches.active.get_mut(&id)?)))
             else {
                 // Heard, but the batch was lost before it was committed.
-                self.heard.remove(&(report.queue_id, report.attempt));
+                self.reports.heard.remove(&(report.queue_id, report.attempt));
                 continue;
             };
             match &report.what {
@@ -356,12 +378,12 @@ impl QueueDispatcher {
                     }
                     // A late end of another start must not free what runs here now.
                     if active.row(place).attempt == report.attempt && active.is_out(place) {
-                        self.slots.give_back(active.needs(place));
+                        self.batches.slots.give_back(active.needs(place));
                         freed.push((id, place));
                     }
                     let began = active.row(place).start_time.unwrap_or(now);
                     if active.end(place, report.attempt, outcome, changes, now) {
-                        self.heard.insert((report.queue_id, report.attempt));
+                        self.reports.heard.insert((report.queue_id, report.attempt));
                         if report.by.is_some() {
                             changes.reported.push((report.queue_id, report.attempt));
                         }
@@ -371,7 +393,7 @@ impl QueueDispatcher {
                 }
             }
         }
-        for active in self.active.values_mut() {
+        for active in self.batches.active.values_mut() {
             active.wake(now);
             active.tell_long(changes, now);
             active.stop_overdue(changes, now);
@@ -383,7 +405,7 @@ impl QueueDispatcher {
     }
 
     fn finish(&self, changes: &mut Changes, now: Millis) {
-        for active in self.active.values() {
+        for active in self.batches.active.values() {
             if let Some(result) = active.result() {
                 active.tell_end(result, changes, now);
                 // An operator may start a job of it over at this very moment.
@@ -395,43 +417,43 @@ impl QueueDispatcher {
 
     fn forget(&mut self, freed: Vec<(BatchId, Place)>) {
         for (id, place) in freed {
-            if let Some(active) = self.active.get_mut(&id) {
-                self.bodies.remove(&active.row(place).queue_id);
+            if let Some(active) = self.batches.active.get_mut(&id) {
+                self.running.bodies.remove(&active.row(place).queue_id);
                 active.forget(place);
             }
         }
     }
 
-    pub(in crate::engine) fn close(&mut self, id: BatchId, result: BatchStatus) {
-        if let Some(active) = self.active.remove(&id) {
+    pub(super) fn close(&mut self, id: BatchId, result: BatchStatus) {
+        if let Some(active) = self.batches.active.remove(&id) {
             for (row, _) in active.places() {
-                self.places.remove(&row);
+                self.batches.places.remove(&row);
             }
         }
-        for waiter in self.waiters.remove(&id).unwrap_or_default() {
+        for waiter in self.ends.waiters.remove(&id).unwrap_or_default() {
             // Whoever waited may have been stopped.
             let _ = waiter.send(result);
         }
-        self.results.insert(id, result);
+        self.ends.results.insert(id, result);
     }
 
     /// After a failed beat: memory of all open batches anew from their rows, slots recounted.
     async fn recover(&mut self) -> Result<()> {
-        let ids: Vec<BatchId> = self.active.keys().copied().collect();
+        let ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
         for id in ids {
             self.load(id).await?;
         }
         self.recount();
-        self.stale = false;
+        self.course.stale = false;
         Ok(())
     }
 
     /// Slots by what runs here.
-    pub(in crate::engine) fn recount(&mut self) {
-        self.slots.clear();
-        for active in self.active.values() {
+    pub(super) fn recount(&mut self) {
+        self.batches.slots.clear();
+        for active in self.batches.active.values() {
             for place in active.out() {
-                self.slots.take(active.needs(place));
+                self.batches.slots.take(active.needs(place));
             }
         }
     }

@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Jobs that are ready and have a list.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Lists {
+pub(super) struct Lists {
     wanted: BTreeSet<Node>,
     /// Lists that cannot become jobs: such a job is started, so that it fails with this sentence.
     refused: HashMap<Node, String>,
@@ -29,7 +29,7 @@ pub(in crate::engine) struct Lists {
 
 impl Lists {
     /// Notes a job that is ready, if its list is still to become jobs.
-    pub(in crate::engine) fn is_wanted(&mut self, node: Node, job: &JobDef) -> bool {
+    pub(super) fn is_wanted(&mut self, node: Node, job: &JobDef) -> bool {
         let is_wanted = job.for_each.is_some() && !self.refused.contains_key(&node);
         if is_wanted {
             self.wanted.insert(node);
@@ -41,10 +41,7 @@ impl Lists {
 impl Active {
     /// The parameters of a job that starts, where nothing has to be asked for them: what a milestone
     /// tells of its items, or why a list makes no jobs.
-    pub(in crate::engine) fn fixed_params(
-        &self,
-        node: Node,
-    ) -> Option<Result<Vec<BoundParam>, String>> {
+    pub(super) fn fixed_params(&self, node: Node) -> Option<Result<Vec<BoundParam>, String>> {
         if let Some(said) = self.lists.refused.get(&node) {
             return Some(Err(said.clone()));
         }
@@ -94,11 +91,11 @@ impl Active {
 
 impl QueueDispatcher {
     /// Makes jobs of every list whose job is ready. `true` when there was one.
-    pub(in crate::engine) async fn make_lists(&mut self) -> Result<bool> {
+    pub(super) async fn make_lists(&mut self) -> Result<bool> {
         let mut any = false;
         while let Some((id, node)) = self.next_list() {
             any = true;
-            let Some(active) = self.active.get(&id) else { continue };
+            let Some(active) = self.batches.active.get(&id) else { continue };
             let code = active.job(node).code.clone();
             let done = match active.spread(node) {
                 Ok(snapshot) => self.write_list(id, &snapshot).await,
@@ -106,8 +103,8 @@ impl QueueDispatcher {
             };
             let done = done.with_context(|| format!("make jobs of the list of {code}"));
             let refused = done.context(OfBatch(id))?.err();
-            let now = self.clock.now();
-            if let Some(active) = self.active.get_mut(&id) {
+            let now = self.process.clock.now();
+            if let Some(active) = self.batches.active.get_mut(&id) {
                 active.lists.wanted.remove(&node);
                 if let Some(said) = refused {
                     active.refuse_list(node, said, now);
@@ -118,31 +115,31 @@ impl QueueDispatcher {
     }
 
     fn next_list(&self) -> Option<(BatchId, Node)> {
-        if self.draining {
+        if self.course.draining {
             return None;
         }
-        self.active.iter().find_map(|(id, a)| Some((*id, *a.lists.wanted.first()?)))
+        self.batches.active.iter().find_map(|(id, a)| Some((*id, *a.lists.wanted.first()?)))
     }
 
     /// Adds the rows that the snapshot has and the batch has not, and keeps the snapshot; the inner
     /// error is the sentence of a refusal.
     async fn write_list(&mut self, id: BatchId, snapshot: &Snapshot) -> Result<Result<(), String>> {
-        let Some(active) = self.active.get(&id) else { return Ok(Ok(())) };
+        let Some(active) = self.batches.active.get(&id) else { return Ok(Ok(())) };
         let (values, before) = (active.batch.values.clone(), active.snapshot.jobs.len());
         let entries: Vec<queue::NewEntry<'_>> = snapshot.jobs[before..]
             .iter()
             .map(|job| queue::NewEntry { job_code: &job.code, not_before: None })
             .collect();
-        let (now, revision) = (self.clock.now(), active.batch.revision);
+        let (now, revision) = (self.process.clock.now(), active.batch.revision);
         // Until it is read again, memory knows less than the rows.
-        self.stale = true;
-        let mut tx = self.db.begin().await?;
-        batch::hold(&mut tx, id, self.node.id(), revision).await?;
+        self.course.stale = true;
+        let mut tx = self.process.db.begin().await?;
+        batch::hold(&mut tx, id, self.process.node.id(), revision).await?;
         let no = values.batch_no.as_str();
         match queue::generate(&mut tx, id, no, &entries, now).await {
             Err(error) if store::is_taken(&error) => {
                 tx.rollback().await?;
-                self.stale = false;
+                self.course.stale = false;
                 return Ok(Err(format!(
                     "for_each: a job of these items is in batch {no} already; let the items differ"
                 )));
@@ -152,7 +149,7 @@ impl QueueDispatcher {
         batch::replace_snapshot(&mut tx, id, snapshot).await?;
         tx.commit().await?;
         self.load(id).await?;
-        self.stale = false;
+        self.course.stale = false;
         Ok(Ok(()))
     }
 }

@@ -16,15 +16,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Moments at which owners hear that something still runs.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct Watch {
+pub(super) struct Watch {
     jobs: BTreeSet<(Millis, Node)>,
     /// Kept until the commit that tells of it, so that a failed beat tells of it again.
-    pub(in crate::engine) batch: Option<Millis>,
+    pub(super) batch: Option<Millis>,
 }
 
 /// What owners were told of, for whoever notes it after the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Told {
+pub(super) enum Told {
     /// That a try runs long: its row, and what its log says of it.
     Job(QueueId, String),
     /// That a batch runs long.
@@ -37,21 +37,21 @@ pub(in crate::engine) enum Told {
 
 impl Watch {
     /// Nothing runs yet; owners hear of the batch then.
-    pub(in crate::engine) fn of(batch: Option<Millis>) -> Self {
+    pub(super) fn of(batch: Option<Millis>) -> Self {
         Self { batch, jobs: BTreeSet::new() }
     }
 }
 
 impl Active {
     /// Its try has started, and its owners have not been told that it runs long.
-    pub(in crate::engine) fn watch(&mut self, node: Node) {
+    pub(super) fn watch(&mut self, node: Node) {
         if let Some(at) = self.warn_at(node) {
             self.watch.jobs.insert((at, node));
         }
     }
 
     /// Its try has ended.
-    pub(in crate::engine) fn unwatch(&mut self, node: Node, now: Millis) {
+    pub(super) fn unwatch(&mut self, node: Node, now: Millis) {
         self.alarms.heard_end(now);
         if let Some(at) = self.warn_at(node) {
             self.watch.jobs.remove(&(at, node));
@@ -83,19 +83,14 @@ impl Active {
     }
 
     /// The next moment at which `tell_long` has something to tell.
-    pub(in crate::engine) fn next_long(&self) -> Option<Millis> {
+    pub(super) fn next_long(&self) -> Option<Millis> {
         let job = self.watch.jobs.first().map(|(at, _)| *at);
         job.into_iter().chain(self.watch.batch).min()
     }
 
     /// Tells of the end of the batch those who want to hear of it, and those who were told of failures
     /// in it.
-    pub(in crate::engine) fn tell_end(
-        &self,
-        status: BatchStatus,
-        changes: &mut Changes,
-        now: Millis,
-    ) {
+    pub(super) fn tell_end(&self, status: BatchStatus, changes: &mut Changes, now: Millis) {
         let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
         let mut bad = Vec::new();
         for row in &self.rows {
@@ -115,7 +110,7 @@ impl Active {
     }
 
     /// Tells owners of what runs long by now.
-    pub(in crate::engine) fn tell_long(&mut self, changes: &mut Changes, now: Millis) {
+    pub(super) fn tell_long(&mut self, changes: &mut Changes, now: Millis) {
         let id = self.batch.batch_id;
         while let Some(&(at, node)) = self.watch.jobs.first().filter(|(at, _)| *at <= now) {
             self.watch.jobs.remove(&(at, node));

@@ -10,17 +10,19 @@ use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::rerun::{Scope, UnknownJobs};
 use crate::domain::time::Millis;
-use crate::engine::cluster::registry::{Judged, Others, refuse_overtaken};
+use crate::engine::cluster::registry::{Judged, Others};
 use crate::engine::dispatch::acquire::OfBatch;
 use crate::engine::dispatch::batch::{Active, Kept};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::lateness_alerts::Past;
+use crate::engine::dispatch::look_around::refuse_overtaken;
 use crate::engine::dispatch::run_loop::is_stale;
 use crate::engine::dispatch::writes::Changes;
+use crate::engine::observe::lateness::Past;
 use crate::engine::opening::create_batch::{Opening, PackedPlan, open_as, write_plan};
 use crate::engine::opening::cross_batch::{self, Outside};
 use crate::engine::opening::edge_conditions::outputs_of;
 use crate::engine::opening::refresh_definition::renewed;
+use crate::engine::opening::refused::Refused;
 use crate::engine::opening::unfinished_opening::{OpeningProgress, UnfinishedOpening};
 use crate::engine::operate::operator_actions::{self, Deed};
 use crate::store::audit::Operator;
@@ -36,62 +38,6 @@ const READ_AGAIN: u32 = 5;
 
 /// Called with how far the opening of a batch is.
 pub type ReportProgress<'a> = &'a mut (dyn FnMut(OpeningProgress) + Send);
-
-/// Why an order did not become a batch of this process.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// It exists.
-    #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
-        cure = cure(*.2))]
-    Exists(String, String, BatchStatus),
-    /// The new definition has other jobs or dependencies.
-    #[error(
-        "--latest takes over changes of bodies and settings only, and the present definition of group \
-         {0} has other jobs or dependencies than the batch: {1}. Go on without --latest"
-    )]
-    OtherShape(String, String),
-    /// What became of jobs of it is open, and would be looked up where it is not.
-    #[error(
-        "what became of {1} is open and will be looked up in the ledger of the data source where it ran; \
-         the present definition of group {0} gives another class or another data source, where nothing \
-         would be found, and it would run twice. Go on without --latest; or look at the data, say what \
-         is true (procession job force-success, force-failure), and then --latest"
-    )]
-    OpenOutcome(String, String),
-    /// There is nothing to resume.
-    #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
-    NotThere(String, String),
-    /// A living process has it.
-    #[error(
-        "batch {batch_no} of group {group} is in the hands of another process ({host}, pid {pid}), \
-         alive until at least {until}; wait for it, or end it with: procession batch kill {batch_no} \
-         --group {group} --reason WHY"
-    )]
-    Owned {
-        /// The batch number.
-        batch_no: String,
-        /// The group.
-        group: String,
-        /// Where its process is.
-        host: String,
-        /// Which process.
-        pid: i64,
-        /// When its lease ends unless it is renewed.
-        until: Millis,
-    },
-    /// Another process was faster.
-    #[error("batch {0} of group {1} has just been taken by another process; let it do its work")]
-    Hurried(String, String),
-    /// It ended well.
-    #[error("batch {0} of group {1} ended {2}; there is nothing left to resume")]
-    Ended(String, String, BatchStatus),
-    /// It ended badly, and nothing of it may start over by itself.
-    #[error(
-        "batch {0} of group {1} has only jobs of unknown outcome ({2}) left; look at their data, \
-         then: --resume --rerun-unknown"
-    )]
-    OnlyUnknown(String, String, String),
-}
 
 /// A batch that was resumed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,22 +79,22 @@ impl QueueDispatcher {
         by: &str,
         report: ReportProgress<'_>,
     ) -> Result<Opening> {
-        let me = Some(self.node.id());
-        let made = open_as(&self.db, me, defs, order, by, self.clock.now()).await?;
+        let me = Some(self.process.node.id());
+        let made = open_as(&self.process.db, me, defs, order, by, self.process.clock.now()).await?;
         for id in &made.opened {
             self.open_and_read(*id, Judged::ByLease, report).await.context(OfBatch(*id))?;
         }
         Ok(made)
     }
 
-    pub(in crate::engine) async fn write_plan(
+    pub(super) async fn write_plan(
         &self,
         tx: &mut Tx,
         plan: &PackedPlan,
         by: &str,
         now: Millis,
     ) -> Result<BatchId> {
-        write_plan(tx, plan, Some(self.node.id()), by, now).await
+        write_plan(tx, plan, Some(self.process.node.id()), by, now).await
     }
 
     /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
@@ -172,8 +118,8 @@ impl QueueDispatcher {
         by: Option<&Operator>,
         report: ReportProgress<'_>,
     ) -> Result<Resumed> {
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
         let again = match self.take_in(&mut tx, there, unknown, (latest, by), now).await {
             Ok(again) => again,
             Err(refused) => {
@@ -189,7 +135,7 @@ impl QueueDispatcher {
 
     /// Writes that a batch is ours and goes on; `load` it once that is committed. What it gives are
     /// the jobs that start over.
-    pub(in crate::engine) async fn take_in(
+    pub(super) async fn take_in(
         &self,
         tx: &mut Tx,
         there: &Batch,
@@ -223,7 +169,7 @@ impl QueueDispatcher {
             again = self.start_over(tx, there, unknown, by, now).await?;
             status = BatchStatus::Running;
         }
-        if !batch::take_over(tx, there, self.node.id(), status, now).await? {
+        if !batch::take_over(tx, there, self.process.node.id(), status, now).await? {
             return Err(Refused::Hurried(no, group).into());
         }
         Ok(again)
@@ -282,8 +228,11 @@ impl QueueDispatcher {
     ) -> Result<()> {
         match self.read_in(id, judged).await {
             Err(error) if error.is::<StillOpening>() => {
-                let mut opening = UnfinishedOpening::read(&self.db, id).await?;
-                while !opening.write_step(&self.db, self.node.id(), self.clock.now()).await? {
+                let mut opening = UnfinishedOpening::read(&self.process.db, id).await?;
+                while !opening
+                    .write_step(&self.process.db, self.process.node.id(), self.process.clock.now())
+                    .await?
+                {
                     report(opening.progress());
                 }
                 self.read_in(id, judged).await
@@ -294,30 +243,28 @@ impl QueueDispatcher {
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
-    pub(in crate::engine) async fn load(&mut self, id: BatchId) -> Result<()> {
+    pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
         // One that is new here was somebody's whose lease had run out, or an operator wants it.
-        let is_new = !self.active.contains_key(&id);
-        let judges = is_new || self.heart.may_take_over();
+        let is_new = !self.batches.active.contains_key(&id);
+        let judges = is_new || self.process.heart.may_take_over();
         let judged = if judges { Judged::ByLease } else { Judged::NotYet };
         self.open_and_read(id, judged, &mut |_| ()).await.context(OfBatch(id))
     }
 
     /// As `load`, of a batch that nobody had: whose jobs may run on nodes that are only silent because
     /// the database was away.
-    pub(in crate::engine) async fn load_nobodys(&mut self, id: BatchId) -> Result<()> {
-        let judged = if self.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
+    pub(super) async fn load_nobodys(&mut self, id: BatchId) -> Result<()> {
+        let judged =
+            if self.process.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
         self.read_in(id, judged).await.context(OfBatch(id))
     }
 
     /// Reads batches into memory that were just taken and of which nothing runs, all in one transaction:
     /// one by one each costs seven round trips, and schedules open hundreds a second. Gives those that
     /// were read; the others have to be read by themselves.
-    pub(in crate::engine) async fn load_together(
-        &mut self,
-        ids: &[BatchId],
-    ) -> Result<Vec<BatchId>> {
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
+    pub(super) async fn load_together(&mut self, ids: &[BatchId]) -> Result<Vec<BatchId>> {
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
         let batches = batch::lock_all(&mut tx, ids).await?;
         let Some(mut rows) = queue::of_few(&mut tx, ids).await? else { return Ok(Vec::new()) };
         let reported = hosted::reported_batches(&mut tx, ids).await?;
@@ -327,7 +274,7 @@ impl QueueDispatcher {
             let id = batch.batch_id;
             let rows = rows.remove(&id).unwrap_or_default();
             let is_quiet = !reported.contains(&id) && !rows.iter().any(is_running);
-            let is_ours = batch.owner.as_ref() == Some(self.node.id());
+            let is_ours = batch.owner.as_ref() == Some(self.process.node.id());
             let is_quiet = is_quiet && batch.unwritten_jobs == 0;
             let Some(snapshot) = snapshots.remove(&id).filter(|_| is_quiet && is_ours) else {
                 continue;
@@ -335,7 +282,7 @@ impl QueueDispatcher {
             let others = self.others(id, &[], Judged::NotYet, &Reports::default());
             let stored = StoredBatch { batch, snapshot, rows };
             let (active, owed) = self.rebuild(&mut tx, stored, others, now).await?;
-            owed.write(&mut tx, self.node.id(), now).await?;
+            owed.write(&mut tx, self.process.node.id(), now).await?;
             read.push((active, owed));
         }
         failpoint!("recover.step");
@@ -356,17 +303,17 @@ impl QueueDispatcher {
     /// On SQLite a transaction that may write keeps all others from writing. Unpacking and rebuilding 100,000 jobs within
     /// it took longer than the lease on a busy machine: the lease was lost, the batch was read again, and so on for ever.
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
-        let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.read().await?;
         let (batch, snapshot) = batch::get_with_snapshot(&mut tx, id).await?;
         let batch = batch::whole(batch)?;
-        if batch.owner.as_ref() != Some(self.node.id()) {
+        if batch.owner.as_ref() != Some(self.process.node.id()) {
             tx.rollback().await?;
             return self.let_go(&batch);
         }
         batch::refuse_opening(&mut tx, &batch).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
-        let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.node.id());
+        let is_others = |row: &QueueEntry| row.owner.as_ref() != Some(self.process.node.id());
         let runs_elsewhere = rows.iter().any(|row| is_running(row) && is_others(row));
         let members = match runs_elsewhere {
             true => node::members(&mut tx, now).await?,
@@ -394,10 +341,10 @@ impl QueueDispatcher {
         known: &Reports,
         now: Millis,
     ) -> Result<()> {
-        let mut tx = self.db.begin().await?;
-        owed.write(&mut tx, self.node.id(), now).await?;
+        let mut tx = self.process.db.begin().await?;
+        owed.write(&mut tx, self.process.node.id(), now).await?;
         // After the lock on the batch, which comes first everywhere.
-        hosted::note(&mut tx, id, Some(self.node.id())).await?;
+        hosted::note(&mut tx, id, Some(self.process.node.id())).await?;
         refuse_overtaken(&mut tx, id, owed, known).await?;
         failpoint!("recover.step");
         tx.commit().await.context("write what the rows of a batch were owed")
@@ -415,13 +362,21 @@ impl QueueDispatcher {
         let outputs = outputs_of(tx, &snapshot, &rows).await?;
         let outside = cross_batch::read(tx, &batch, &snapshot, now).await?;
         let outside = Outside::of(&batch, outside);
-        let before = self.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
+        let before = self.batches.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
         let past = Past::read(tx, &batch, &snapshot, &rows, &before).await?;
         let deferrals = self.deferrals(tx, id, &snapshot).await?;
         let alarms = (before, past);
         let kept = Kept { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
         let (active, mut owed) = compute(rows.len(), || {
-            Active::rebuild(batch, snapshot, rows, (outputs, outside), self.node.id(), kept, now)
+            Active::rebuild(
+                batch,
+                snapshot,
+                rows,
+                (outputs, outside),
+                self.process.node.id(),
+                kept,
+                now,
+            )
         })?;
         owed.batches.insert(id, revision);
         Ok((active, owed))
@@ -430,7 +385,7 @@ impl QueueDispatcher {
     /// By how much each job of a batch steps back for those with less slack; as long as the batch is here, by what was
     /// read first. Nothing is read for a batch whose jobs need not wait for each other.
     async fn deferrals(&self, tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<Vec<i64>> {
-        if let Some(there) = self.active.get(&id)
+        if let Some(there) = self.batches.active.get(&id)
             && there.rows.len() == snapshot.jobs.len()
         {
             return Ok(there.ready.deferrals().to_vec());
@@ -441,28 +396,32 @@ impl QueueDispatcher {
         let history = store::history::of_recent_batches(tx, &snapshot.group.code).await?;
         compute(snapshot.jobs.len(), || {
             let dag = snapshot.dag()?;
-            Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.ageing_ms))
+            Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.batches.ageing_ms))
         })
     }
 
     /// Takes a batch into memory once what it was owed is committed.
     fn adopt(&mut self, mut active: Active, owed: Changes, reports: Reports, now: Millis) {
         let id = active.batch.batch_id;
-        self.slots.limit_as(&active.snapshot);
+        self.batches.slots.limit_as(&active.snapshot);
         let untold = |node: &Place| {
-            self.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
+            self.running.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
         };
         let untold: Vec<Place> = active.in_hand().filter(untold).collect();
         untold.into_iter().for_each(|node| active.watch(node));
-        self.places.extend(active.places().map(|(row, place)| (row, (id, place))));
+        self.batches.places.extend(active.places().map(|(row, place)| (row, (id, place))));
         // What an operator wants stopped, its row says since that was committed.
         active.stop_bodies();
-        let news = match self.active.get(&id).filter(|a| a.batch.revision != active.batch.revision)
+        let news = match self
+            .batches
+            .active
+            .get(&id)
+            .filter(|a| a.batch.revision != active.batch.revision)
         {
             Some(before) => active.changed_since(before, now),
             None => owed.news,
         };
-        self.active.insert(id, active);
+        self.batches.active.insert(id, active);
         self.trace(&owed.ended, &[], now);
         self.come_home(id);
         self.hear_reports(reports);
@@ -473,8 +432,8 @@ impl QueueDispatcher {
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
     fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> Kept {
-        let (ageing_ms, park_after) = (self.ageing_ms, self.park_after);
-        match self.active.get(&id) {
+        let (ageing_ms, park_after) = (self.batches.ageing_ms, self.batches.park_after);
+        match self.batches.active.get(&id) {
             Some(there) => Kept {
                 stops: there.stops.clone(),
                 since: there.since,
@@ -506,8 +465,8 @@ impl QueueDispatcher {
             self.close(id, batch.status);
             return Ok(());
         }
-        self.waiters.remove(&id);
-        if let Some(active) = self.active.remove(&id) {
+        self.ends.waiters.remove(&id);
+        if let Some(active) = self.batches.active.remove(&id) {
             active.stop_all();
             self.keep_bodies(id, &active);
         }
@@ -522,23 +481,3 @@ impl QueueDispatcher {
      longer than its lease; its jobs here were stopped"
 )]
 pub struct TakenOver(String, String);
-
-impl Refused {
-    /// The refusal of a batch that is there already.
-    pub fn exists(there: &Batch) -> Self {
-        let values = &there.values;
-        Self::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)
-    }
-}
-
-fn cure(status: BatchStatus) -> &'static str {
-    match status {
-        BatchStatus::Success | BatchStatus::Warning => {
-            "It is done; to run the jobs once more, give another batch number"
-        }
-        BatchStatus::Running | BatchStatus::Killing => {
-            "To go on with it if its process died: --resume"
-        }
-        BatchStatus::Failed | BatchStatus::Killed => "To go on from its failures: --resume",
-    }
-}

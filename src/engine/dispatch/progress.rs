@@ -4,14 +4,14 @@ use crate::domain::dag::Node;
 use crate::domain::outcome::Stream;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::engine::News;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::news::News;
 
 impl Active {
     /// A job as whoever watches hears of it.
-    pub(in crate::engine) fn news(&self, node: Node, now: Millis) -> News {
+    pub(super) fn news(&self, node: Node, now: Millis) -> News {
         let row = &self.rows[node.at()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
@@ -31,7 +31,7 @@ impl Active {
 
     /// What operators changed since `before` was read. Not what runs: that was told when it started,
     /// and `before` may hold ends that were not committed.
-    pub(in crate::engine) fn changed_since(&self, before: &Self, now: Millis) -> Vec<News> {
+    pub(super) fn changed_since(&self, before: &Self, now: Millis) -> Vec<News> {
         let rows = self.rows.iter().zip(&before.rows);
         let told = |new: QueueStatus, old: QueueStatus| new != old && new != QueueStatus::Running;
         let changed = (0..).zip(rows).filter(|(_, (new, old))| told(new.status, old.status));
@@ -41,27 +41,27 @@ impl Active {
 
 impl QueueDispatcher {
     /// What owners were told is committed: they do not hear it again, and the log of the try says it.
-    pub(in crate::engine) fn note_told(&mut self, told: &[Told]) {
+    pub(super) fn note_told(&mut self, told: &[Told]) {
         for told in told {
             match told {
                 Told::Job(row, said) => {
-                    if let Some(body) = self.bodies.get_mut(row) {
+                    if let Some(body) = self.running.bodies.get_mut(row) {
                         body.is_told = true;
                         body.log.line(Stream::System, said);
                     }
                 }
                 Told::Batch(id) => {
-                    if let Some(active) = self.active.get_mut(id) {
+                    if let Some(active) = self.batches.active.get_mut(id) {
                         active.watch.batch = None;
                     }
                 }
                 Told::Late(id, at, alarm) => {
-                    if let Some(active) = self.active.get_mut(id) {
+                    if let Some(active) = self.batches.active.get_mut(id) {
                         active.alarms.note_told(*at, *alarm);
                     }
                 }
                 Told::Forecast(id, foretold) => {
-                    if let Some(active) = self.active.get_mut(id) {
+                    if let Some(active) = self.batches.active.get_mut(id) {
                         active.alarms.note_foretold(*foretold);
                     }
                 }
@@ -69,7 +69,7 @@ impl QueueDispatcher {
         }
     }
 
-    pub(in crate::engine) fn tell(&self, news: Vec<News>) {
+    pub(super) fn tell(&self, news: Vec<News>) {
         let Some(sender) = &self.news else { return };
         for item in news {
             // Whoever watched has gone; the rows say the same.

@@ -19,36 +19,36 @@ impl QueueDispatcher {
     /// Looks what operators did to batches of ours: those they changed are read anew, those they want
     /// stopped are stopped.
     pub async fn look(&mut self) -> Result<()> {
-        let mut tx = self.db.read().await?;
-        let pulses = batch::pulses(&mut tx, self.node.id()).await?;
+        let mut tx = self.process.db.read().await?;
+        let pulses = batch::pulses(&mut tx, self.process.node.id()).await?;
         drop(tx);
         let changed = |p: &&Pulse| {
-            self.active.get(&p.batch_id).is_some_and(|a| a.batch.revision != p.revision)
+            self.batches.active.get(&p.batch_id).is_some_and(|a| a.batch.revision != p.revision)
         };
         let changed: Vec<BatchId> = pulses.iter().filter(changed).map(|p| p.batch_id).collect();
         if !changed.is_empty() {
-            self.stale = true;
+            self.course.stale = true;
             for id in changed {
                 self.load(id).await?;
             }
             self.recount();
-            self.stale = false;
+            self.course.stale = false;
         }
         for pulse in pulses.iter().filter(|p| p.status == BatchStatus::Killing) {
-            self.stop_batch(pulse.batch_id, self.clock.now()).await?;
+            self.stop_batch(pulse.batch_id, self.process.clock.now()).await?;
         }
         Ok(())
     }
 
     /// Stops a batch of ours whose row says that it is to be stopped.
-    pub(in crate::engine) async fn stop_batch(&mut self, id: BatchId, now: Millis) -> Result<()> {
-        let Some(active) = self.active.get_mut(&id).filter(|a| !a.is_killing()) else {
+    pub(super) async fn stop_batch(&mut self, id: BatchId, now: Millis) -> Result<()> {
+        let Some(active) = self.batches.active.get_mut(&id).filter(|a| !a.is_killing()) else {
             return Ok(());
         };
         let mut changes = Changes::default();
         active.kill(&mut changes, now);
         self.commit(&changes, now).await?;
-        if let Some(active) = self.active.get(&id) {
+        if let Some(active) = self.batches.active.get(&id) {
             active.stop_bodies();
         }
         self.tell(changes.news);
@@ -58,13 +58,13 @@ impl QueueDispatcher {
     /// Renews this process's lease from now on, until the answer is told to end: for what comes before
     /// `run_until_done`. Opening 100,000 jobs takes longer than a lease on a busy machine.
     pub fn keep_lease(&self) -> LeaseRenewals {
-        LeaseRenewals(self.heart.start())
+        LeaseRenewals(self.process.heart.start())
     }
 
     /// Lets time pass and renews this process's lease meanwhile: the wait for another's lease is as
     /// long as our own.
     pub async fn stay(&self, time: Duration) {
-        let beating = self.heart.start();
+        let beating = self.process.heart.start();
         tokio::time::sleep(time).await;
         beating.end().await;
     }
@@ -72,7 +72,7 @@ impl QueueDispatcher {
     /// One heartbeat by hand, for whoever does not let the heart beat by itself: the fence if it must
     /// fall, then a renewal.
     pub async fn heartbeat(&mut self) -> Result<()> {
-        self.heart.beat().await
+        self.process.heart.beat().await
     }
 
     /// After a doubt about the lease everything is read anew before anything is written: others may
@@ -80,20 +80,20 @@ impl QueueDispatcher {
     ///
     /// Sessions that wait for a body are given up then: whoever took over what was ours may be about to
     /// end a session by its number, and no new body is to be on it.
-    pub(in crate::engine) async fn heed_lease(&mut self) {
-        let doubts = self.heart.life().doubts;
-        if doubts != self.heeded {
-            self.stale = true;
-            self.around.sessions.clear().await;
+    pub(super) async fn heed_lease(&mut self) {
+        let doubts = self.process.heart.life().doubts;
+        if doubts != self.course.heeded {
+            self.course.stale = true;
+            self.running.around.sessions.clear().await;
         }
-        self.heeded = doubts;
+        self.course.heeded = doubts;
     }
 
     /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has ended
     /// or was handed back; nothing new starts then. A database that is away or asks to try again is
     /// waited for without end; any other error is given up on after some tries.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
-        let (beating, keeping) = (self.heart.start(), self.around.admin.start());
+        let (beating, keeping) = (self.process.heart.start(), self.admin.start());
         let ended = self.turn_until_done(stop).await;
         keeping.end().await;
         beating.end().await;
@@ -103,8 +103,8 @@ impl QueueDispatcher {
     async fn turn_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         // What was read a moment ago is not looked at again before the first jobs start; only where other batches
         // are waited for, which nobody has looked at.
-        let mut rounds = Rounds::after_read(self.clock.now());
-        self.look_soon = true;
+        let mut rounds = Rounds::after_read(self.process.clock.now());
+        self.course.look_soon = true;
         let mut lost = None;
         while !self.is_idle() {
             self.measure();
@@ -120,7 +120,7 @@ impl QueueDispatcher {
                 // An operator was faster; the next turn reads what is there now.
                 Err(error) if is_revised(&error) => tracing::debug!("{error:#}"),
                 Err(error) if rounds.pause.is_worth_another(&error) => {
-                    self.meter.beat_failed(why(&error));
+                    self.process.meter.beat_failed(why(&error));
                     rounds.pause.after(&error).await;
                 }
                 Err(error) => return Err(error),
@@ -131,64 +131,68 @@ impl QueueDispatcher {
     }
 
     /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
-    pub(in crate::engine) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
+    pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
         self.heed_lease().await;
         self.announce().await?;
         if self.may_part() {
             self.part().await?;
             return Ok(true);
         }
-        let now = self.clock.now();
+        let now = self.process.clock.now();
         rounds.heed(now);
-        if now >= rounds.look_at && !self.stale && !self.is_idle() {
+        if now >= rounds.look_at && !self.course.stale && !self.is_idle() {
             self.look().await?;
             self.look_for_stop().await?;
-            self.look_soon = true;
+            self.course.look_soon = true;
         }
         if now >= rounds.look_at {
             rounds.look_at = now.plus(LOOK_MS);
         }
-        if now >= rounds.around_at && !self.stale {
+        if now >= rounds.around_at && !self.course.stale {
             self.look_around().await?;
-            rounds.around_at = self.clock.now().plus(self.around_again());
+            rounds.around_at = self.process.clock.now().plus(self.around_again());
         }
-        if self.look_soon && !self.stale {
+        if self.course.look_soon && !self.course.stale {
             self.look_outside().await?;
-            self.look_soon = false;
+            self.course.look_soon = false;
         }
         let beaten = self.beat().await?;
         // What the beat gave away, or told of, may be answered before the look that was planned.
-        rounds.look_around_by(self.clock.now().plus(self.around_again()));
+        rounds.look_around_by(self.process.clock.now().plus(self.around_again()));
         Ok(beaten)
     }
 
     /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
     /// something of ours runs there; sooner still where they cannot tell us.
     pub fn around_again(&self) -> i64 {
-        let quiet = self.fleet.quiet_ms(self.clock.uptime());
-        let is_busy = quiet < AROUND_BUSY_MS || self.hosted.count() > 0;
-        let is_awaited = self.active.values().any(|active| !active.away.is_empty());
-        let most = match (is_busy || is_awaited, self.active.is_empty()) {
+        let quiet = self.fleet.quiet_ms(self.process.clock.uptime());
+        let is_busy = quiet < AROUND_BUSY_MS || self.running.hosted.count() > 0;
+        let is_awaited = self.batches.active.values().any(|active| !active.away.is_empty());
+        let most = match (is_busy || is_awaited, self.batches.active.is_empty()) {
             (true, _) => AROUND_BUSY_MS,
             (false, false) => LOOK_MS,
             (false, true) => AROUND_IDLE_MS,
         };
-        self.hints.pace(poll_interval::pause(quiet, self.fleet.look_ms(), most), most)
+        self.process.hints.pace(poll_interval::pause(quiet, self.fleet.look_ms(), most), most)
     }
 
-    pub(in crate::engine) async fn rest(
+    pub(super) async fn rest(
         &mut self,
         rounds: &mut Rounds,
         until: Millis,
         stop: &CancellationToken,
     ) {
-        let now = self.clock.now();
+        let now = self.process.clock.now();
         rounds.heed(now);
         let until = until.min(rounds.next());
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
-        let rest = self.patience.left(self.clock.uptime()).map_or(rest, |left| left.min(rest));
-        let draining = self.draining;
+        let rest = self
+            .course
+            .patience
+            .left(self.process.clock.uptime())
+            .map_or(rest, |left| left.min(rest));
+        let draining = self.course.draining;
         tokio::select! {
             () = self.wait() => {}
             () = tokio::time::sleep(rest) => {}
@@ -198,8 +202,8 @@ impl QueueDispatcher {
 
     /// Ends this process's lease, so that nobody has to wait for it to run out.
     pub async fn leave(self) -> Result<()> {
-        self.around.sessions.clear().await;
-        self.node.leave(&self.db, self.clock.now()).await
+        self.running.around.sessions.clear().await;
+        self.process.node.leave(&self.process.db, self.process.clock.now()).await
     }
 }
 
@@ -214,16 +218,16 @@ impl LeaseRenewals {
 }
 
 /// When the next looks are due, and how it went lately.
-pub(in crate::engine) struct Rounds {
+pub(super) struct Rounds {
     /// When it is looked what operators did.
-    pub(in crate::engine) look_at: Millis,
+    pub(super) look_at: Millis,
     /// When it is looked what other nodes have to say.
-    pub(in crate::engine) around_at: Millis,
-    pub(in crate::engine) pause: Pause,
+    pub(super) around_at: Millis,
+    pub(super) pause: Pause,
 }
 
 impl Rounds {
-    pub(in crate::engine) fn new(now: Millis) -> Self {
+    pub(super) fn new(now: Millis) -> Self {
         Self { look_at: now, around_at: now, pause: Pause::default() }
     }
 
@@ -233,7 +237,7 @@ impl Rounds {
     }
 
     /// The database's clock may have been set back: no look waits longer than its pause.
-    pub(in crate::engine) fn heed(&mut self, now: Millis) {
+    pub(super) fn heed(&mut self, now: Millis) {
         self.look_at = self.look_at.min(now.plus(LOOK_MS));
         self.around_at = self.around_at.min(now.plus(AROUND_IDLE_MS));
     }
@@ -244,7 +248,7 @@ impl Rounds {
     }
 
     /// When the next of them is.
-    pub(in crate::engine) fn next(&self) -> Millis {
+    pub(super) fn next(&self) -> Millis {
         self.look_at.min(self.around_at)
     }
 }
@@ -258,26 +262,26 @@ const AROUND_IDLE_MS: i64 = 1_000;
 const LOOK_MS: i64 = 1_000;
 
 /// Whether another process has what was ours.
-pub(in crate::engine) fn is_lost(error: &anyhow::Error) -> bool {
+pub(super) fn is_lost(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>())
 }
 
 /// Whether an operator was faster.
-pub(in crate::engine) fn is_revised(error: &anyhow::Error) -> bool {
+pub(super) fn is_revised(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref(), Some(Stale::Revised)))
 }
 
-pub(in crate::engine) fn is_stale(error: &anyhow::Error) -> bool {
+pub(super) fn is_stale(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<Stale>())
 }
 
 /// Whether it passes by itself: the database is away or asks to try again, or memory was old.
-pub(in crate::engine) fn will_pass(error: &anyhow::Error) -> bool {
+pub(super) fn will_pass(error: &anyhow::Error) -> bool {
     store::is_transient(error) || is_stale(error)
 }
 
 /// Why a beat failed, as the meter has it.
-pub(in crate::engine) fn why(error: &anyhow::Error) -> &'static str {
+pub(super) fn why(error: &anyhow::Error) -> &'static str {
     match error {
         _ if store::is_transient(error) => "database",
         _ if is_stale(error) => "stale",
@@ -291,7 +295,7 @@ const TRIES: u32 = 10;
 /// Growing pauses between tries, with jitter so that two nodes do not march in step: from 50 ms to
 /// 5 s; to 1 s when the database is away, so that work goes on within a second of its return.
 #[derive(Default)]
-pub(in crate::engine) struct Pause {
+pub(super) struct Pause {
     tries: u32,
 }
 
@@ -301,7 +305,7 @@ impl Pause {
     }
 
     /// Says what went wrong and waits.
-    pub(in crate::engine) async fn after(&mut self, error: &anyhow::Error) {
+    pub(super) async fn after(&mut self, error: &anyhow::Error) {
         let pause = self.next(if will_pass(error) { 1_000 } else { 5_000 });
         tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");
         tokio::time::sleep(pause).await;

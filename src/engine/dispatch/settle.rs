@@ -14,7 +14,6 @@ use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::stop::stops_the_rest;
 use crate::engine::dispatch::writes::{Changes, JobNotices};
 use crate::engine::opening::large_values::kept_outputs;
-use crate::handler::{self, StopReason};
 use crate::store::breach::Breach;
 use crate::store::log::ReportedChange;
 use crate::store::queue::Settled;
@@ -22,7 +21,7 @@ use crate::store::queue::Settled;
 impl Active {
     /// A try has ended. `false` when this try is not the one the row is in, so that its result is
     /// late and changes nothing.
-    pub(in crate::engine) fn end(
+    pub(super) fn end(
         &mut self,
         node: Node,
         attempt: u32,
@@ -75,7 +74,7 @@ impl Active {
 
     /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
     /// before, because closing forgets whose lines and slots those are.
-    pub(in crate::engine) fn await_reports(&mut self) {
+    pub(super) fn await_reports(&mut self) {
         let ended = |node: &&Node| self.rows[node.at()].status.is_final();
         self.awaited = self.stops.keys().filter(ended).copied().collect();
     }
@@ -130,7 +129,7 @@ impl Active {
         });
     }
 
-    pub(in crate::engine) fn record_end(
+    pub(super) fn record_end(
         &mut self,
         node: Node,
         settlement: &Settlement,
@@ -187,7 +186,7 @@ impl Active {
     }
 
     /// What letters are about.
-    pub(in crate::engine) fn about(&self) -> About<'_> {
+    pub(super) fn about(&self) -> About<'_> {
         let owners = &self.snapshot.shared.owners;
         About { batch: &self.batch, group: &self.snapshot.group, owners }
     }
@@ -203,7 +202,7 @@ impl Active {
         }
     }
 
-    pub(in crate::engine) fn tell(
+    pub(super) fn tell(
         &self,
         node: Node,
         status: QueueStatus,
@@ -233,7 +232,7 @@ impl Active {
     }
 
     /// A running body is being stopped: its row says so.
-    pub(in crate::engine) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
+    pub(super) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
         let row = &mut self.rows[node.at()];
         if row.status != QueueStatus::Running {
             return;
@@ -256,19 +255,4 @@ impl Active {
         self.change(node, QueueStatus::Killing);
         self.log(node, changes, now);
     }
-}
-
-/// What a body that found its row gone says when the reason is that it is to be stopped: it was
-/// stopped before it began, and has not failed.
-pub(in crate::engine) fn stopped_before(outcome: Outcome, stop: Option<StopReason>) -> Outcome {
-    let is_gone = outcome.message.as_ref().is_some_and(|m| m.starts_with(handler::NOT_OURS));
-    let end = match (stop, is_gone) {
-        (Some(StopReason::TimedOut), true) => End::TimedOut,
-        (Some(StopReason::Killed), true) => End::Killed,
-        (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => {
-            End::Returned
-        }
-        (Some(_), false) | (None, _) => return outcome,
-    };
-    Outcome::ended(end, "stopped before it began").before_it_began()
 }

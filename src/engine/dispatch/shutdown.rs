@@ -15,13 +15,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How long a process that leaves waits for what runs.
-pub(in crate::engine) struct Patience {
+pub(super) struct Patience {
     drain_ms: i64,
     ends: Option<Uptime>,
 }
 
 impl Patience {
-    pub(in crate::engine) fn new(drain_ms: i64) -> Self {
+    pub(super) fn new(drain_ms: i64) -> Self {
         Self { drain_ms, ends: None }
     }
 
@@ -31,7 +31,7 @@ impl Patience {
     }
 
     /// How long it lasts still; `None` when nothing is to happen at its end.
-    pub(in crate::engine) fn left(&self, now: Uptime) -> Option<Duration> {
+    pub(super) fn left(&self, now: Uptime) -> Option<Duration> {
         let left = self.ends.map(|ends| ends.since(now)).filter(|ms| *ms > 0)?;
         Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
@@ -44,24 +44,25 @@ impl Patience {
 impl QueueDispatcher {
     /// Heeds a wish to leave, and tells bodies to stop when their time is over. What only waits for
     /// something is not waited for once nothing else runs.
-    pub(in crate::engine) fn set_course(&mut self, stop: &CancellationToken) {
-        let now = self.clock.uptime();
+    pub(super) fn set_course(&mut self, stop: &CancellationToken) {
+        let now = self.process.clock.uptime();
         if stop.is_cancelled() {
-            self.patience.begin(now);
+            self.course.patience.begin(now);
         }
-        self.draining = stop.is_cancelled() || self.backfill_ends();
-        if self.draining && (self.patience.is_over(now) || self.working() == 0) {
+        self.course.draining = stop.is_cancelled() || self.backfill_ends();
+        if self.course.draining && (self.course.patience.is_over(now) || self.working() == 0) {
             self.hand_back_bodies();
             self.hand_back_hosted();
         }
     }
 
     fn hand_back_bodies(&self) {
-        for active in self.active.values() {
+        for active in self.batches.active.values() {
             for (node, stop) in &active.stops {
                 let (job, row) = (active.job(*node), active.row(*node).queue_id);
                 let after_crash = handler::kind_of(job).after_crash;
-                let shut = || self.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
+                let shut =
+                    || self.running.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
                 if may_be_handed_back(job, after_crash, Progress::Begun)
                     || may_be_handed_back(job, after_crash, shut())
                 {
@@ -72,42 +73,43 @@ impl QueueDispatcher {
     }
 
     /// Whether nothing is left to wait for.
-    pub(in crate::engine) fn may_part(&self) -> bool {
+    pub(super) fn may_part(&self) -> bool {
         let runs = self.running() > 0 || self.serving.runs() || self.has_late();
-        self.draining && !runs && !self.stale
+        self.course.draining && !runs && !self.course.stale
     }
 
     /// Whether nothing of anybody is left here.
-    pub(in crate::engine) fn has_put_all_down(&self) -> bool {
+    pub(super) fn has_put_all_down(&self) -> bool {
         self.serving.put_down().is_empty() && self.running() == 0 && !self.has_late()
     }
 
     /// Lets others know that this process takes nothing new, before it hands anything back.
-    pub(in crate::engine) async fn announce(&mut self) -> Result<()> {
-        if self.draining && !self.fleet.roles.is_empty() && self.heart.set_leaving() {
+    pub(super) async fn announce(&mut self) -> Result<()> {
+        if self.course.draining && !self.fleet.roles.is_empty() && self.process.heart.set_leaving()
+        {
             self.say_load();
-            self.heart.say_now().await?;
+            self.process.heart.say_now().await?;
         }
         Ok(())
     }
 
     /// Puts everything down that this process has: its batches are nobody's, so that another takes
     /// them at once and need not wait for a lease to run out.
-    pub(in crate::engine) async fn part(&mut self) -> Result<()> {
+    pub(super) async fn part(&mut self) -> Result<()> {
         self.put_backfill_down().await?;
-        let now = self.clock.now();
-        let mut ids: Vec<BatchId> = self.active.keys().copied().collect();
+        let now = self.process.clock.now();
+        let mut ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
         ids.extend(self.serving.put_down());
         if !ids.is_empty() {
-            let mut tx = self.db.begin().await?;
+            let mut tx = self.process.db.begin().await?;
             for id in &ids {
-                claim::give_back(&mut tx, *id, self.node.id(), now).await?;
+                claim::give_back(&mut tx, *id, self.process.node.id(), now).await?;
             }
             tx.commit().await.context("give the batches back")?;
         }
-        self.active.clear();
-        self.places.clear();
-        self.waiters.clear();
+        self.batches.active.clear();
+        self.batches.places.clear();
+        self.ends.waiters.clear();
         self.serving.is_put_down(now);
         Ok(())
     }

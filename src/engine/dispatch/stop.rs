@@ -15,7 +15,7 @@ use crate::handler::StopReason;
 
 /// The failure at which a batch has stopped.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Stopped {
+pub(super) struct Stopped {
     at: Millis,
     /// `job A ended FAILED`
     why: String,
@@ -23,7 +23,7 @@ pub(in crate::engine) struct Stopped {
 
 impl Active {
     /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.
-    pub(in crate::engine) fn kill(&mut self, changes: &mut Changes, now: Millis) {
+    pub(super) fn kill(&mut self, changes: &mut Changes, now: Millis) {
         if !self.killing {
             self.killing = true;
             self.batch.status = BatchStatus::Killing;
@@ -47,17 +47,17 @@ impl Active {
     }
 
     /// Whether the batch is being stopped.
-    pub(in crate::engine) fn is_killing(&self) -> bool {
+    pub(super) fn is_killing(&self) -> bool {
         self.killing
     }
 
     /// When the batch is stopped if it still runs then.
-    pub(in crate::engine) fn deadline(&self) -> Option<Millis> {
+    pub(super) fn deadline(&self) -> Option<Millis> {
         self.batch.deadline.filter(|_| !self.killing && !self.readiness.is_done())
     }
 
     /// Stops a batch whose time is up, as an operator would, and tells its owners.
-    pub(in crate::engine) fn stop_overdue(&mut self, changes: &mut Changes, now: Millis) {
+    pub(super) fn stop_overdue(&mut self, changes: &mut Changes, now: Millis) {
         if self.deadline().is_none_or(|at| at > now) {
             return;
         }
@@ -76,7 +76,7 @@ impl Active {
 
     /// A job has ended badly for good. In a group that stops at a failure everything that has not
     /// started, or waits for another try, does not run any more; gives the codes of those jobs.
-    pub(in crate::engine) fn stop_at_failure(
+    pub(super) fn stop_at_failure(
         &mut self,
         failed: Node,
         changes: &mut Changes,
@@ -151,7 +151,7 @@ impl Active {
 
     /// Whether a try that started then may be followed by another. A job that an operator started
     /// after the failure goes its own way.
-    pub(in crate::engine) fn retries(&self, started: Option<Millis>) -> Retries {
+    pub(super) fn retries(&self, started: Option<Millis>) -> Retries {
         match &self.stopped {
             Some(stopped) if started.is_none_or(|s| s <= stopped.at) => Retries::Stopped,
             Some(_) | None => Retries::AsDefined,
@@ -159,7 +159,7 @@ impl Active {
     }
 
     /// Leaves a job that waits for another try which a failure forbids: one whose worker died.
-    pub(in crate::engine) fn leave_if_stopped(
+    pub(super) fn leave_if_stopped(
         &mut self,
         node: Node,
         changes: &mut Changes,
@@ -172,7 +172,7 @@ impl Active {
     /// The failure at which the batch had stopped, from its rows. What had not started then says so
     /// already, because that was written with the failure; what is to be known is only that tries
     /// from before it are not made again.
-    pub(in crate::engine) fn find_stop(&mut self) {
+    pub(super) fn find_stop(&mut self) {
         if self.snapshot.group.on_failure == OnFailure::GoOn {
             return;
         }
@@ -185,7 +185,7 @@ impl Active {
     }
 
     /// Tells every running body whose row says so to stop; called after the commit that says it.
-    pub(in crate::engine) fn stop_bodies(&self) {
+    pub(super) fn stop_bodies(&self) {
         let wanted =
             |node: Node| self.killing || self.rows[node.at()].status == QueueStatus::Killing;
         for (_, stop) in self.stops.iter().filter(|(node, _)| wanted(**node)) {
@@ -196,7 +196,7 @@ impl Active {
     /// Tells every running body to stop at once, because the batch is not ours any more: whoever has
     /// it may have started the same jobs. Not those whose locks that process waits for: they go on, and end when
     /// their rows say that they are another's.
-    pub(in crate::engine) fn stop_all(&self) {
+    pub(super) fn stop_all(&self) {
         let may_go_on = |node: &Node| self.may_wait_for_lock(*node);
         for (_, stop) in self.stops.iter().filter(|(node, _)| !may_go_on(node)) {
             tell(stop, StopReason::Disowned);
@@ -205,7 +205,7 @@ impl Active {
 }
 
 /// Whether a job that ends so stops the rest of a batch that stops at failures.
-pub(in crate::engine) fn stops_the_rest(status: QueueStatus) -> bool {
+pub(super) fn stops_the_rest(status: QueueStatus) -> bool {
     match status {
         QueueStatus::Failed | QueueStatus::Timeout => true,
         QueueStatus::Unknown | QueueStatus::Killed => true,

@@ -1,164 +1,40 @@
 //! Batches that jobs open: asked for by a body, opened and watched by the dispatcher of the same
 //! process, so that parent and child end in one place.
 
-use crate::domain::batch::{Batch, BatchError, BatchOrder, BatchStatus};
+use crate::domain::batch::{Batch, BatchError, BatchOrder};
 use crate::domain::id::{BadName, BatchId, QueueId};
 use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Report, Surroundings, What};
+use crate::engine::attempt::child_batches::Ask;
+use crate::engine::attempt::run::{Report, What};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::open::Refused;
 use crate::engine::opening::create_batch::PackedPlan;
-use crate::handler::{BatchEnd, Batches};
+use crate::engine::opening::refused::Refused;
 use crate::store::log::LoggedChange;
-use crate::store::{self, Db, Tx, batch, queue};
+use crate::store::{self, Tx, batch};
 use anyhow::{Context as _, Result};
-use futures_util::future::BoxFuture;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-
-/// What a body wishes of another batch.
-#[derive(Debug)]
-pub(in crate::engine) enum Ask {
-    /// To have it, and to hear of its end.
-    Open {
-        order: BatchOrder,
-        answer: oneshot::Sender<Result<BatchId, String>>,
-        ended: oneshot::Sender<BatchStatus>,
-    },
-    /// To have it stopped.
-    Kill { id: BatchId, reason: String },
-}
-
-/// The door to other batches that one try is given.
-pub(in crate::engine) struct Children {
-    reports: mpsc::UnboundedSender<Report>,
-    db: Db,
-    queue_id: QueueId,
-    attempt: u32,
-    ended: Mutex<Option<oneshot::Receiver<BatchStatus>>>,
-}
-
-/// Between two tries to read how a batch ended while the database is away.
-const AGAIN: Duration = Duration::from_secs(1);
-
-const GONE: &str = "the dispatcher of this process has ended";
-
-impl Children {
-    pub(in crate::engine) fn new(
-        around: &Arc<Surroundings>,
-        queue_id: QueueId,
-        attempt: u32,
-    ) -> Self {
-        let (reports, db) = (around.reports.clone(), around.db.clone());
-        Self { reports, db, queue_id, attempt, ended: Mutex::new(None) }
-    }
-
-    fn ask(&self, ask: Ask) {
-        let what = What::Asks(ask);
-        // Without a dispatcher there is nobody to hear the outcome either.
-        let _ = self.reports.send(Report {
-            queue_id: self.queue_id,
-            attempt: self.attempt,
-            by: None,
-            what,
-        });
-    }
-
-    async fn read(&self, id: BatchId, status: BatchStatus) -> Result<BatchEnd> {
-        let mut tx = self.db.read().await?;
-        let counts = batch::counts(&mut tx, id).await?;
-        let rows = queue::of_batch(&mut tx, id).await?;
-        let bad = rows.iter().filter(|r| r.status.blocks_children());
-        // What never started says less than what failed.
-        let mut failed: Vec<(bool, String)> = bad
-            .map(|r| {
-                let never = r.status == QueueStatus::UpstreamFailed;
-                (never, format!("{} ({})", r.job_code, r.status))
-            })
-            .collect();
-        failed.sort_by_key(|(never, _)| *never);
-        let failed = failed.into_iter().map(|(_, words)| words).collect();
-        Ok(BatchEnd { status, counts, failed })
-    }
-}
-
-impl Batches for Children {
-    fn open(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let (ended, end) = oneshot::channel();
-            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
-            self.ask(Ask::Open { order, answer, ended });
-            answered.await.unwrap_or_else(|_| Err(GONE.to_owned()))
-        })
-    }
-
-    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>> {
-        Box::pin(async move {
-            // Taken back out when this future is dropped, so that it can be asked again.
-            let mut end = Lent::of(&self.ended).ok_or_else(|| GONE.to_owned())?;
-            let status = end.wait().await.ok_or(
-                "its batch was taken over by another process, which goes on with it; look how it \
-                 ended, then start this job over",
-            )?;
-            loop {
-                match self.read(id, status).await {
-                    Ok(end) => return Ok(end),
-                    Err(error) if store::is_transient(&error) => tokio::time::sleep(AGAIN).await,
-                    Err(error) => return Err(format!("cannot read how it ended: {error:#}")),
-                }
-            }
-        })
-    }
-
-    fn kill(&self, id: BatchId, reason: String) {
-        self.ask(Ask::Kill { id, reason });
-    }
-}
-
-/// A receiver on loan: it goes back when whoever waits for it is dropped.
-struct Lent<'a> {
-    home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>,
-    receiver: Option<oneshot::Receiver<BatchStatus>>,
-}
-
-impl<'a> Lent<'a> {
-    fn of(home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>) -> Option<Self> {
-        let receiver = home.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(Self { home, receiver: Some(receiver) })
-    }
-
-    async fn wait(&mut self) -> Option<BatchStatus> {
-        let status = self.receiver.as_mut()?.await;
-        self.receiver = None;
-        status.ok()
-    }
-}
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.receiver.take();
-    }
-}
 
 impl QueueDispatcher {
     /// Does what running bodies wish of other batches. `true` when there was something to do.
-    pub(in crate::engine) async fn answer(&mut self) -> Result<bool> {
+    pub(super) async fn answer(&mut self) -> Result<bool> {
         let is_ask = |report: &mut Report| matches!(report.what, What::Asks(_));
-        self.asks.extend(self.waiting.extract_if(.., is_ask));
+        self.reports.asks.extend(self.reports.waiting.extract_if(.., is_ask));
         let mut any = false;
         while let Some(at) = self.next_ask() {
             any = true;
-            let Report { queue_id, attempt, what, .. } = self.asks.remove(at);
+            let Report { queue_id, attempt, what, .. } = self.reports.asks.remove(at);
             let What::Asks(ask) = what else { continue };
             // On an error it is asked again: the answer to a commit may be lost, and what was opened
             // is then found by its parent.
             if let Err((ask, error)) = self.do_ask(queue_id, attempt, ask).await {
-                self.asks.push(Report { queue_id, attempt, by: None, what: What::Asks(ask) });
+                self.reports.asks.push(Report {
+                    queue_id,
+                    attempt,
+                    by: None,
+                    what: What::Asks(ask),
+                });
                 return Err(error);
             }
         }
@@ -168,11 +44,11 @@ impl QueueDispatcher {
     /// Nothing new is opened when the process is to end; whoever resumes the parent opens it then.
     fn next_ask(&self) -> Option<usize> {
         let is_due = |report: &Report| match &report.what {
-            What::Asks(Ask::Open { answer, .. }) => !self.draining || answer.is_closed(),
+            What::Asks(Ask::Open { answer, .. }) => !self.course.draining || answer.is_closed(),
             What::Asks(Ask::Kill { .. }) => true,
             What::Stopping | What::Ended(..) => false,
         };
-        self.asks.iter().position(is_due)
+        self.reports.asks.iter().position(is_due)
     }
 
     async fn do_ask(
@@ -193,9 +69,9 @@ impl QueueDispatcher {
         };
         let Ask::Open { answer, ended, .. } = ask else { return Ok(()) };
         if let Ok(id) = &done {
-            match self.results.get(id).filter(|_| !self.active.contains_key(id)) {
+            match self.ends.results.get(id).filter(|_| !self.batches.active.contains_key(id)) {
                 Some(result) => drop(ended.send(*result)),
-                None => self.waiters.entry(*id).or_default().push(ended),
+                None => self.ends.waiters.entry(*id).or_default().push(ended),
             }
         }
         // Whoever asked may have been stopped; the batch then has no one to hear of its end.
@@ -211,9 +87,9 @@ impl QueueDispatcher {
         attempt: u32,
         order: &BatchOrder,
     ) -> Result<BatchId> {
-        let now = self.clock.now();
+        let now = self.process.clock.now();
         let group = order.group.as_ref().context("a sub-batch names its group")?;
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.process.db.begin().await?;
         if let Some(there) = batch::find(&mut tx, &order.batch_no, group).await? {
             let owner = batch::parent_of(&mut tx, there.batch_id).await?;
             if owner != Some(parent) {
@@ -224,7 +100,7 @@ impl QueueDispatcher {
             return self.go_on(there, reported).await;
         }
         let opener = refuse_ring(&mut tx, parent, order).await?;
-        let stores = &self.around.secret_stores;
+        let stores = &self.running.around.secret_stores;
         let defs = stores.add_access(store::job::definition(&mut tx).await?);
         // Whoever opened the parent as free text meant what it opens too.
         let free_text = order.free_text || opener.is_free_text();
@@ -244,26 +120,26 @@ impl QueueDispatcher {
     /// nobody heard of is reported now.
     async fn go_on(&mut self, there: Batch, reported: Option<Millis>) -> Result<BatchId> {
         let id = there.batch_id;
-        if self.active.contains_key(&id) {
+        if self.batches.active.contains_key(&id) {
             return Ok(id);
         }
         let is_news = there.end_time.is_some_and(|end| reported.is_none_or(|at| end > at));
         if there.status.is_success() || (there.status.is_final() && is_news) {
-            self.results.insert(id, there.status);
+            self.ends.results.insert(id, there.status);
             return Ok(id);
         }
-        if there.owner.as_ref() == Some(self.node.id()) {
+        if there.owner.as_ref() == Some(self.process.node.id()) {
             self.load(id).await?;
             return Ok(id);
         }
         self.resume(&there, UnknownJobs::Leave, None).await?;
-        self.results.remove(&id);
+        self.ends.results.remove(&id);
         Ok(id)
     }
 
     async fn kill_child(&mut self, id: BatchId, reason: &str) -> Result<()> {
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
         batch::request_kill(&mut tx, id, reason, now).await?;
         tx.commit().await.context("stop a sub-batch")?;
         self.stop_batch(id, now).await

@@ -6,9 +6,10 @@ use crate::domain::notice::Notice;
 use crate::domain::notice_batch;
 use crate::domain::queue::{QueueStatus, Taken};
 use crate::domain::time::Millis;
-use crate::engine::News;
+use crate::engine::cluster::registry::Runner;
 use crate::engine::dispatch::long_running_alerts::Told;
-use crate::engine::observe::traces::Ended;
+use crate::engine::dispatch::traces::Ended;
+use crate::engine::news::News;
 use crate::store::breach::Breach;
 use crate::store::hint::{self, Topic};
 use crate::store::hosted::Untaken;
@@ -24,81 +25,68 @@ use std::collections::{BTreeMap, HashSet};
 /// Rows of a hop that is sent as one statement, at most.
 const HOP_MOST: usize = 1_024;
 
-/// Which node runs a job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::engine) enum Runner {
-    /// The one that dispatches its batch.
-    Here,
-    /// Another.
-    There(NodeId),
-}
-
 /// Mails about a batch, or about one of its jobs.
 #[derive(Debug)]
-pub(in crate::engine) struct JobNotices {
-    pub(in crate::engine) batch: BatchId,
-    pub(in crate::engine) queue_id: Option<QueueId>,
+pub(super) struct JobNotices {
+    pub(super) batch: BatchId,
+    pub(super) queue_id: Option<QueueId>,
     /// The change of status that they report, where they report one.
-    pub(in crate::engine) change: Option<ReportedChange>,
-    pub(in crate::engine) notices: Vec<Notice>,
+    pub(super) change: Option<ReportedChange>,
+    pub(super) notices: Vec<Notice>,
 }
 
 impl JobNotices {
     /// Mails that report no change of status of a job.
-    pub(in crate::engine) fn plain(
-        batch: BatchId,
-        queue_id: Option<QueueId>,
-        notices: Vec<Notice>,
-    ) -> Self {
+    pub(super) fn plain(batch: BatchId, queue_id: Option<QueueId>, notices: Vec<Notice>) -> Self {
         Self { batch, queue_id, change: None, notices }
     }
 }
 
 /// Changes of one beat, over all batches.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Changes {
+pub(super) struct Changes {
     /// Rows of dead processes that are ours now, to be ended.
-    pub(in crate::engine) adopted: Vec<Adopted>,
+    pub(super) adopted: Vec<Adopted>,
     /// Tries that ended or are being stopped.
-    pub(in crate::engine) settled: Vec<Settled>,
+    pub(super) settled: Vec<Settled>,
     /// Rows that say now how their runs on executors ended.
-    pub(in crate::engine) remote: Vec<i64>,
+    pub(super) remote: Vec<i64>,
     /// Rows that only change state, by (from, to).
-    pub(in crate::engine) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
+    pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
     /// Rows that start now, by the state they were in.
-    pub(in crate::engine) claimed: BTreeMap<(QueueStatus, Runner), Vec<i64>>,
+    pub(super) claimed: BTreeMap<(QueueStatus, Runner), Vec<i64>>,
     /// Tries that another node was given, never took and will not take any more.
-    pub(in crate::engine) withdrawn: Vec<Untaken>,
+    pub(super) withdrawn: Vec<Untaken>,
     /// Reports of other nodes that are settled with this.
-    pub(in crate::engine) reported: Vec<(QueueId, u32)>,
+    pub(super) reported: Vec<(QueueId, u32)>,
     /// One per change, in story order.
-    pub(in crate::engine) logs: Vec<store::log::ExecutionLog>,
+    pub(super) logs: Vec<store::log::ExecutionLog>,
     /// Jobs that were caught ending their transaction by themselves.
-    pub(in crate::engine) breaches: Vec<Breach>,
+    pub(super) breaches: Vec<Breach>,
     /// Mails to the owners.
-    pub(in crate::engine) notices: Vec<JobNotices>,
+    pub(super) notices: Vec<JobNotices>,
     /// Letters to those who were told of a failure that is mended now.
-    pub(in crate::engine) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
+    pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
     /// Last lines of bodies that ended.
-    pub(in crate::engine) lines: Vec<NewLines>,
+    pub(super) lines: Vec<NewLines>,
     /// What rows that only change state say of it.
-    pub(in crate::engine) said: BTreeMap<String, Vec<i64>>,
+    pub(super) said: BTreeMap<String, Vec<i64>>,
     /// Batches that are stopped, and why.
-    pub(in crate::engine) killing: Vec<(BatchId, String)>,
+    pub(super) killing: Vec<(BatchId, String)>,
     /// What owners are told of that runs long.
-    pub(in crate::engine) told: Vec<Told>,
+    pub(super) told: Vec<Told>,
     /// Batches that end.
-    pub(in crate::engine) finished: Vec<(Batch, BatchStatus)>,
+    pub(super) finished: Vec<(Batch, BatchStatus)>,
     /// Batches that any of this belongs to, with the revision it was worked out from.
-    pub(in crate::engine) batches: BTreeMap<BatchId, i64>,
+    pub(super) batches: BTreeMap<BatchId, i64>,
     /// Tries that have ended, for their spans.
-    pub(in crate::engine) ended: Vec<Ended>,
+    pub(super) ended: Vec<Ended>,
     /// To be told after the commit.
-    pub(in crate::engine) news: Vec<News>,
+    pub(super) news: Vec<News>,
 }
 
 impl Changes {
-    pub(in crate::engine) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.settled.is_empty()
             && self.adopted.is_empty()
             && self.moved.is_empty()
@@ -111,7 +99,7 @@ impl Changes {
     }
 
     /// Whether `write` would do no more than look whether the batches are still ours.
-    pub(in crate::engine) fn writes_nothing(&self) -> bool {
+    pub(super) fn writes_nothing(&self) -> bool {
         // Field by field, so that one that is added is not forgotten.
         let Self {
             adopted,
@@ -142,27 +130,48 @@ impl Changes {
         rows && states && records && notices && batches
     }
 
+    /// Whether there is anything that `hop` has no statement for.
+    fn is_more_than_a_hop(&self) -> bool {
+        // Field by field, so that one that is added is not forgotten.
+        let Self {
+            adopted,
+            settled,
+            remote,
+            moved: _,
+            claimed,
+            withdrawn,
+            reported,
+            logs: _,
+            breaches,
+            notices,
+            mended,
+            lines: _,
+            said,
+            killing,
+            told,
+            finished,
+            batches: _,
+            ended: _,
+            news: _,
+        } = self;
+        let rows = adopted.is_empty() && withdrawn.is_empty() && remote.is_empty();
+        let records = reported.is_empty() && breaches.is_empty() && said.is_empty();
+        let notices = notices.is_empty() && mended.is_empty() && told.is_empty();
+        let batches = killing.is_empty() && finished.is_empty();
+        let is_plain = rows && records && notices && batches;
+        !is_plain
+            || settled.iter().any(|s| !s.large_values.unwritten().is_empty())
+            || claimed.keys().any(|(_, runner)| *runner != Runner::Here)
+    }
+
     /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
     /// ended, rows that move on, rows that start here, and no row twice.
-    pub(in crate::engine) fn hop(
+    pub(super) fn hop(
         &self,
         owner: &NodeId,
         dialect: Dialect,
         now: Millis,
     ) -> Option<Vec<Statement>> {
-        let is_more = !self.adopted.is_empty()
-            || !self.withdrawn.is_empty()
-            || !self.remote.is_empty()
-            || !self.reported.is_empty()
-            || !self.breaches.is_empty()
-            || !self.notices.is_empty()
-            || !self.mended.is_empty()
-            || !self.said.is_empty()
-            || !self.killing.is_empty()
-            || !self.told.is_empty()
-            || !self.finished.is_empty()
-            || self.settled.iter().any(|s| !s.large_values.unwritten().is_empty())
-            || self.claimed.keys().any(|(_, runner)| *runner != Runner::Here);
         let settled = self.settled.iter().map(|settled| settled.queue_id.0);
         let moved = self.moved.values().chain(self.claimed.values()).flatten().copied();
         let (mut rows, mut count) = (HashSet::new(), 0);
@@ -170,7 +179,7 @@ impl Changes {
             count += 1;
             !rows.insert(row)
         });
-        if is_more || is_twice || count == 0 || count > HOP_MOST {
+        if self.is_more_than_a_hop() || is_twice || count == 0 || count > HOP_MOST {
             return None;
         }
         let mut all = batch::held(owner, &self.batches, dialect);
@@ -191,12 +200,7 @@ impl Changes {
 
     /// Writes everything; the caller commits. In story order, because a row may take two steps in
     /// one beat (a failed try that starts again at once).
-    pub(in crate::engine) async fn write(
-        &self,
-        tx: &mut Tx,
-        owner: &NodeId,
-        now: Millis,
-    ) -> Result<()> {
+    pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
         if !self.batches.is_empty() {
             batch::hold_all(tx, owner, &self.batches).await?;
         }

@@ -1,19 +1,10 @@
 //! Traces: what is committed becomes spans, which a task of its own sends, many at a time. Whoever dispatches
 //! never waits for it: when the collector is away or slow, spans are dropped, and counted.
 
-use crate::domain::batch::{Batch, BatchStatus};
-use crate::domain::dag::Node as Place;
-use crate::domain::id::BatchId;
-use crate::domain::span::{self, Span, SpanId, TraceId, TryEnd};
-use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Job, Surroundings};
-use crate::engine::dispatch::batch::Active;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::writes::Changes;
+use crate::domain::span::Span;
 use crate::engine::observe::metrics::Meter;
 use crate::trace::{Exporter, NotTaken};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,9 +19,6 @@ const COMPANY: Duration = Duration::from_secs(1);
 const TRIES: u32 = 5;
 /// How long a process that ends waits for its last spans to go.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// A try that has ended, and where memory has its job.
-pub(in crate::engine) type Ended = (BatchId, Place, TryEnd);
 
 /// Where spans go; nowhere when nobody wants them.
 #[derive(Default)]
@@ -47,65 +35,28 @@ pub struct Tracer {
     meter: Arc<Meter>,
 }
 
-impl Active {
-    /// The try of a row that has just ended, for its span.
-    pub(in crate::engine) fn note_end(&self, place: Place, changes: &mut Changes, now: Millis) {
-        let row = self.row(place);
-        let ended = TryEnd {
-            queue_id: row.queue_id,
-            attempt: row.attempt,
-            status: row.status,
-            start: row.start_time.unwrap_or(now),
-            end: row.end_time.unwrap_or(now),
-        };
-        changes.ended.push((self.batch.batch_id, place, ended));
-    }
-}
-
-impl QueueDispatcher {
-    /// From now on spans are made, if there is somewhere to send them to.
-    pub fn trace_to(&mut self, exporter: Option<Exporter>) {
-        let Some(exporter) = exporter else { return };
+impl Traces {
+    /// To this collector.
+    pub(in crate::engine) fn to(exporter: Exporter, meter: Arc<Meter>) -> Self {
         let (sender, spans) = mpsc::channel(WAITING_MOST);
-        let tracer = Tracer { spans, exporter, meter: self.meter.clone() };
-        self.traces = Traces { to: Some(sender), tracer: Some(tracer) };
-        self.around.traced.store(true, Ordering::Relaxed);
+        Self { to: Some(sender), tracer: Some(Tracer { spans, exporter, meter }) }
     }
 
-    /// What sends them, to be run beside this dispatcher; there is one, once.
-    pub fn tracer(&mut self) -> Option<Tracer> {
-        self.traces.tracer.take()
+    /// What sends them; there is one, once.
+    pub(in crate::engine) fn take_tracer(&mut self) -> Option<Tracer> {
+        self.tracer.take()
     }
 
-    /// What is committed becomes spans.
-    pub(in crate::engine) fn trace(
-        &self,
-        ended: &[Ended],
-        finished: &[(Batch, BatchStatus)],
-        now: Millis,
-    ) {
-        let Some(sender) = &self.traces.to else { return };
-        let home = self.node.installation();
-        let tries = ended.iter().filter_map(|(id, place, ended)| {
-            let active = self.active.get(id)?;
-            Some(span::of_try(home, &active.batch, active.job(*place), *ended))
-        });
-        let batches =
-            finished.iter().map(|(batch, status)| span::of_batch(home, batch, *status, now));
-        let dropped = tries.chain(batches).filter_map(|span| sender.try_send(span).err()).count();
-        if dropped > 0 {
-            self.meter.spans("dropped", dropped);
-        }
+    /// Whether anybody wants spans.
+    pub(in crate::engine) fn is_on(&self) -> bool {
+        self.to.is_some()
     }
-}
 
-/// The header `traceparent` for what a try calls; none when nothing is traced.
-pub(in crate::engine) fn traceparent(job: &Job, around: &Surroundings) -> Option<String> {
-    around.traced.load(Ordering::Relaxed).then(|| {
-        let batch = &job.batch;
-        let trace = TraceId::of(&around.installation, batch.batch_id, batch.create_time);
-        span::traceparent(trace, SpanId::of_try(trace, job.queue_id, job.attempt))
-    })
+    /// Hands spans over without waiting; gives how many found no room.
+    pub(in crate::engine) fn send(&self, spans: impl Iterator<Item = Span>) -> usize {
+        let Some(sender) = &self.to else { return 0 };
+        spans.filter_map(|span| sender.try_send(span).err()).count()
+    }
 }
 
 impl Tracer {

@@ -7,8 +7,8 @@ use crate::domain::open_check::plan_opening;
 use crate::domain::queue::QueueStatus;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::dispatch::open::Refused;
-use crate::engine::operate::operator_actions::operator_here;
+use crate::engine::host::host_name;
+use crate::engine::opening::refused::Refused;
 use crate::store::audit::{Entry, Operator};
 use crate::store::batch::{NewBatch, PackedSnapshot, ROWS_PER_STEP};
 use crate::store::long_computation::compute;
@@ -165,7 +165,7 @@ async fn record_free_text(
         detail: Some(json!({"type": plan.batch_type, "business_date": values.business_date})),
         reason: None,
     };
-    audit::record(tx, &operator_here(by), &[entry], now).await
+    audit::record(tx, &Operator::new(by.to_owned(), host_name()), &[entry], now).await
 }
 
 /// A plan whose snapshot is packed as it is stored, which takes long for many jobs and needs no transaction.
@@ -216,7 +216,7 @@ pub(in crate::engine) async fn write_plan(
 }
 
 /// Does what follows when all rows of a batch are there: jobs on ice in every batch are left out from the start.
-pub(in crate::engine) async fn finish_rows(
+pub(super) async fn finish_rows(
     tx: &mut Tx,
     id: BatchId,
     group: &GroupCode,

@@ -4,12 +4,9 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::batch_no::Wanted;
 use crate::domain::dag::Node;
 use crate::domain::external::{Expired, ExternalDependency, Missing, Seen, Waiting, judge};
-use crate::domain::id::{BatchId, GroupCode, JobCode};
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::domain::trigger_rule::{Edge, Tally, When};
-use crate::engine::dispatch::acquire::OfBatch;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::writes::Changes;
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use std::collections::hash_map::Entry;
@@ -55,7 +52,11 @@ fn question(waiting: &Waiting) -> Question {
     (group.clone(), depends_on.clone(), when.clone(), waiting.wanted.clone())
 }
 
-async fn look(tx: &mut Tx, batch: &Batch, waiting: &Waiting) -> Result<Vec<Seen>> {
+pub(in crate::engine) async fn look(
+    tx: &mut Tx,
+    batch: &Batch,
+    waiting: &Waiting,
+) -> Result<Vec<Seen>> {
     store::outside::seen(tx, &waiting.external, &waiting.wanted, batch.batch_id).await
 }
 
@@ -134,13 +135,13 @@ impl Outside {
     }
 
     /// One dependency of each question that is open.
-    fn questions(&self) -> impl Iterator<Item = (usize, &Waiting)> {
+    pub(in crate::engine) fn questions(&self) -> impl Iterator<Item = (usize, &Waiting)> {
         let open = self.asked.iter().enumerate().filter(|(_, asked)| asked.open > 0);
         open.map(|(at, asked)| (at, &self.all[asked.who[0]].1))
     }
 
     /// Takes in what was seen; gives what has spoken, in the order of the batch.
-    fn hear(
+    pub(in crate::engine) fn hear(
         &mut self,
         said: Vec<(usize, Vec<Seen>)>,
         batch: &Batch,
@@ -224,55 +225,4 @@ pub(in crate::engine) fn tallies(outside: &[(Node, Waiting)]) -> HashMap<Node, T
         }
     }
     tallies
-}
-
-impl QueueDispatcher {
-    /// Whether a job that has just ended here is one that another batch of this process waits for; it
-    /// then need not wait for the next look.
-    pub(in crate::engine) fn is_awaited(&self, ended: &[(BatchId, Node)]) -> bool {
-        let waiting = || self.active.values().filter(|a| a.outside.is_open());
-        if waiting().next().is_none() {
-            return false;
-        }
-        ended.iter().filter_map(|(id, node)| Some((self.active.get(id)?, *node))).any(
-            |(a, node)| {
-                let (group, code) = (&a.batch.values.group, &a.job(node).code);
-                waiting().flat_map(|w| w.outside.questions()).any(|(_, w)| {
-                    let external = &w.external;
-                    external.group == *group
-                        && external.depends_on.as_ref().is_none_or(|on| on == code)
-                })
-            },
-        )
-    }
-
-    /// Looks at the batches that jobs here still wait for. Costs a few reads for each thing that
-    /// is asked, however many jobs ask it; none when nothing is.
-    pub async fn look_outside(&mut self) -> Result<()> {
-        let open: Vec<BatchId> =
-            self.active.iter().filter(|(_, a)| a.outside.is_open()).map(|(id, _)| *id).collect();
-        for id in open {
-            let now = self.clock.now();
-            let Some(active) = self.active.get_mut(&id) else { continue };
-            // All are read before any is kept: one that an error kept from being counted would not
-            // be asked again, and its job would wait for ever.
-            let mut said = Vec::new();
-            let mut tx = self.db.read().await?;
-            for (at, waiting) in active.outside.questions() {
-                let seen = look(&mut tx, &active.batch, waiting).await;
-                said.push((at, seen.context(OfBatch(id))?));
-            }
-            drop(tx);
-            let heard = active.outside.hear(said, &active.batch, now);
-            let mut changes = Changes::default();
-            for (node, edge) in heard {
-                active.hear(node, edge, &mut changes, now);
-            }
-            if !changes.is_empty() {
-                self.commit(&changes, now).await?;
-                self.tell(changes.news);
-            }
-        }
-        Ok(())
-    }
 }

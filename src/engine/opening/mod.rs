@@ -6,4 +6,5 @@ pub(super) mod cross_batch;
 pub(super) mod edge_conditions;
 pub(super) mod large_values;
 pub(super) mod refresh_definition;
+pub mod refused;
 pub mod unfinished_opening;

@@ -5,7 +5,7 @@ use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::engine::dispatch::open::Refused;
+use crate::engine::opening::refused::Refused;
 use anyhow::Result;
 use std::collections::HashSet;
 

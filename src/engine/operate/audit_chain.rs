@@ -6,7 +6,7 @@
 use crate::domain::audit_chain::{AuditHash, AuditHead};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::cluster::process::Process;
 use crate::engine::observe::metrics::Meter;
 use crate::store::Db;
 use crate::store::audit::{Record, record_of_act};
@@ -34,14 +34,13 @@ pub struct AuditSealer {
     meter: Arc<Meter>,
 }
 
-impl QueueDispatcher {
-    /// What seals acts in the process that this dispatcher is.
-    pub fn audit_sealer(&self) -> AuditSealer {
-        AuditSealer { db: self.db.clone(), clock: self.clock.clone(), meter: self.meter.clone() }
-    }
-}
-
 impl AuditSealer {
+    /// Of this process.
+    pub(in crate::engine) fn new(process: &Process) -> Self {
+        let Process { db, clock, meter, .. } = process.clone();
+        Self { db, clock, meter }
+    }
+
     /// Seals until it is told to stop. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
         let (mut last, mut ticks, mut is_failing) = (None, 0, false);

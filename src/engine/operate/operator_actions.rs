@@ -15,7 +15,7 @@ use crate::domain::readiness::Rules;
 use crate::domain::refusal::{Refusal, Refusals};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::cluster::node::host_name;
+use crate::engine::host::host_name;
 use crate::engine::opening::cross_batch;
 use crate::engine::opening::edge_conditions::outputs_of;
 use crate::engine::opening::edge_conditions::{allows, holds};

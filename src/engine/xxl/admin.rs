@@ -15,10 +15,10 @@ mod write_batch;
 use crate::domain::executor::LogId;
 use crate::domain::executor_run::{Looked, Posted, StopWhy};
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::outcome::{AttemptKey, End, Outcome};
 use crate::domain::run_wait::RunWait;
 use crate::domain::xxl_run::AppName;
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::run::RemoteRuns;
 use crate::engine::clock::Clock;
 use crate::engine::hints::Hints;
 use crate::handler::log::RunLog;
@@ -129,17 +129,19 @@ struct Begun {
 }
 
 /// The door to executors that one try is given.
-pub(in crate::engine) struct OfTry {
+struct OfTry {
     admin: Arc<Admin>,
     queue_id: QueueId,
     attempt: u32,
 }
 
-impl OfTry {
-    pub(in crate::engine) fn new(around: &Arc<Surroundings>, job: &Job) -> Self {
-        Self { admin: around.admin.clone(), queue_id: job.queue_id, attempt: job.attempt }
+impl RemoteRuns for Arc<Admin> {
+    fn of_attempt(&self, AttemptKey { queue_id, attempt }: AttemptKey) -> Arc<dyn Executors> {
+        Arc::new(OfTry { admin: self.clone(), queue_id, attempt })
     }
+}
 
+impl OfTry {
     fn begin(&self, ask: Option<RemoteCall>, log: &RunLog) -> Begun {
         let id = CallId(self.admin.next_call.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();

@@ -21,7 +21,7 @@ use crate::domain::time::Millis;
 use crate::domain::trigger::QUEUE_DISPATCHER;
 use crate::domain::xxl_run::{AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus};
 use crate::engine::clock::Clock;
-use crate::engine::cluster::node::host_name;
+use crate::engine::host::host_name;
 use crate::engine::operate::pause;
 use crate::engine::xxl::rejected_access::{Knock, Refused, STRANGER};
 use crate::remote::admin::Admins;

@@ -3,4 +3,4 @@
 
 pub mod admin;
 pub mod executor;
-pub(super) mod rejected_access;
+mod rejected_access;

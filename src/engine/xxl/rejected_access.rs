@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The actor of a record when no token was shown that is known.
-pub(in crate::engine) const STRANGER: &str = "unknown, without the token";
+pub(super) const STRANGER: &str = "unknown, without the token";
 /// Between two records of one reason.
 const ONCE_MS: i64 = 60_000;
 /// Between two looks for what was held back.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// One who was refused, in the words of the record: who, and an object of what is known.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Knock {
+pub(super) struct Knock {
     pub(in crate::engine) by: Operator,
     pub(in crate::engine) detail: Value,
 }
@@ -91,7 +91,7 @@ impl Refused {
     }
 
     /// Puts on record what was held back for a minute.
-    pub(in crate::engine) async fn say_due(&self) {
+    pub(super) async fn say_due(&self) {
         self.say_held(Held::Due).await;
     }
 

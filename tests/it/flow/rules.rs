@@ -6,7 +6,7 @@ use procession::domain::id::BatchId;
 use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
-use procession::engine::dispatch::open::Refused;
+use procession::engine::opening::refused::Refused;
 use procession::store;
 
 async fn run(bench: &Bench, yaml: &str) -> (BatchId, BatchStatus) {

@@ -11,8 +11,8 @@ use crate::domain::open_check::plan_opening;
 use crate::domain::rerun::UnknownJobs;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::open::Refused;
 use crate::engine::opening::create_batch::PackedPlan;
+use crate::engine::opening::refused::Refused;
 use crate::store::backfill::Standing;
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};
@@ -33,14 +33,14 @@ enum Turn {
 
 impl QueueDispatcher {
     /// Whether a backfill here is on its way out, so that nothing new is started.
-    pub(in crate::engine) fn backfill_ends(&self) -> bool {
+    pub(in crate::engine::dispatch) fn backfill_ends(&self) -> bool {
         self.backfill.as_ref().is_some_and(|b| b.course != Course::On)
     }
 
     /// Looks whether an operator wants the backfill stopped.
     pub async fn look_for_stop(&mut self) -> Result<()> {
         let Some(id) = self.backfill.as_ref().map(|b| b.id) else { return Ok(()) };
-        let mut tx = self.db.read().await?;
+        let mut tx = self.process.db.read().await?;
         let row = backfill::find(&mut tx, id).await?;
         drop(tx);
         let wanted = row.is_some_and(|row| row.status == BackfillStatus::Stopping);
@@ -52,7 +52,7 @@ impl QueueDispatcher {
 
     /// Notes which batches of the backfill have ended and opens those that are next. Costs nothing
     /// while none has ended.
-    pub(in crate::engine) async fn advance(&mut self) -> Result<()> {
+    pub(in crate::engine::dispatch) async fn advance(&mut self) -> Result<()> {
         let Some(mut backfill) = self.backfill.take() else { return Ok(()) };
         match self.step(&mut backfill).await {
             Ok(None) => self.backfill = Some(backfill),
@@ -68,35 +68,35 @@ impl QueueDispatcher {
     }
 
     /// Leaves a backfill that has not ended as STOPPED; as FAILED when it could not have gone on.
-    pub(in crate::engine) async fn put_backfill_down(&mut self) -> Result<()> {
+    pub(in crate::engine::dispatch) async fn put_backfill_down(&mut self) -> Result<()> {
         if self.backfill.is_none() {
             return Ok(());
         }
-        self.draining = true;
+        self.course.draining = true;
         self.advance().await?;
         let Some(backfill) = self.backfill.take() else { return Ok(()) };
         let status = match backfill.course {
             Course::Hopeless => BackfillStatus::Failed,
             Course::On | Course::Stopping => BackfillStatus::Stopped,
         };
-        let mut tx = self.db.begin().await?;
-        let now = self.clock.now();
-        backfill::finish(&mut tx, backfill.id, self.node.id(), status, now).await?;
+        let mut tx = self.process.db.begin().await?;
+        let now = self.process.clock.now();
+        backfill::finish(&mut tx, backfill.id, self.process.node.id(), status, now).await?;
         tx.commit().await.context("put the backfill down")
     }
 
     async fn step(&mut self, backfill: &mut Backfill) -> Result<Option<BackfillStatus>> {
         let gone = |open: &BTreeMap<usize, BatchId>, this: &Self| -> Vec<(usize, BatchId)> {
-            let gone = open.iter().filter(|(_, id)| !this.active.contains_key(id));
+            let gone = open.iter().filter(|(_, id)| !this.batches.active.contains_key(id));
             gone.map(|(place, id)| (*place, *id)).collect()
         };
         if !backfill.stale && !backfill.fresh && gone(&backfill.open, self).is_empty() {
             self.give_up_hope(backfill);
             return Ok(None);
         }
-        let now = self.clock.now();
-        let mut tx = self.db.begin().await?;
-        if !backfill::hold(&mut tx, backfill.id, self.node.id()).await? {
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
+        if !backfill::hold(&mut tx, backfill.id, self.process.node.id()).await? {
             tx.rollback().await?;
             return Err(BackfillTaken(backfill.id).into());
         }
@@ -107,12 +107,13 @@ impl QueueDispatcher {
         for (place, id) in gone(&backfill.open, self) {
             self.note_end(&mut tx, backfill, (place, id), &mut step, now).await?;
         }
-        if !self.draining && backfill.course == Course::On {
+        if !self.course.draining && backfill.course == Course::On {
             self.open_next(&mut tx, backfill, &mut step, now).await?;
         }
         let ended = result(&backfill.entries, &backfill.needs, &backfill.options);
         if let Some(status) = ended {
-            let ours = backfill::finish(&mut tx, backfill.id, self.node.id(), status, now).await?;
+            let ours =
+                backfill::finish(&mut tx, backfill.id, self.process.node.id(), status, now).await?;
             ensure!(ours, BackfillTaken(backfill.id));
         }
         tx.commit().await?;
@@ -139,7 +140,7 @@ impl QueueDispatcher {
         now: Millis,
     ) -> Result<()> {
         let batch = batch::get(tx, id).await?;
-        if !batch.status.is_final() && batch.owner.as_ref() == Some(self.node.id()) {
+        if !batch.status.is_final() && batch.owner.as_ref() == Some(self.process.node.id()) {
             step.load.push(id);
             return Ok(());
         }
@@ -257,7 +258,7 @@ impl QueueDispatcher {
     /// here: its batches stay open for whoever goes on with it after the cure.
     fn give_up_hope(&self, backfill: &mut Backfill) {
         // What has just ended may be what somebody waits for; and a time that comes may help.
-        let may_move = self.running() > 0 || self.look_soon || self.next_wake().is_some();
+        let may_move = self.running() > 0 || self.course.look_soon || self.next_wake().is_some();
         if backfill.course != Course::On || may_move || backfill.open.is_empty() {
             return;
         }
@@ -265,7 +266,7 @@ impl QueueDispatcher {
             (0..).zip(&backfill.entries).map(|(place, e)| (&e.batch_no, place)).collect();
         let mut waits = BTreeMap::new();
         for (place, id) in &backfill.open {
-            let Some(active) = self.active.get(id) else { return };
+            let Some(active) = self.batches.active.get(id) else { return };
             let on: Vec<usize> = active
                 .outside
                 .iter()

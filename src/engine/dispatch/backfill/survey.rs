@@ -9,7 +9,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::open_check::{check_batch_no, plan_opening};
 use crate::domain::time::Millis;
-use crate::engine::dispatch::open::Refused;
+use crate::engine::opening::refused::Refused;
 use crate::store::backfill::Standing;
 use crate::store::{Tx, backfill};
 use anyhow::Result;

@@ -1,7 +1,6 @@
 //! What became of letters.
 
 use super::{Counters, Meter, put};
-use crate::engine::outbox::Sent;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
@@ -17,9 +16,9 @@ impl Outbox {
 }
 
 impl Meter {
-    /// Letters were tried.
-    pub fn mails(&self, sent: &Sent) {
-        for (word, n) in [("sent", sent.sent), ("again", sent.again), ("failed", sent.failed)] {
+    /// Letters were tried: so many were sent, are tried again, and have failed.
+    pub fn mails(&self, sent: usize, again: usize, failed: usize) {
+        for (word, n) in [("sent", sent), ("again", again), ("failed", failed)] {
             if n > 0 {
                 let n = u64::try_from(n).unwrap_or(u64::MAX);
                 self.outbox.tries.get_or_create(&[("result", word)]).inc_by(n);

@@ -193,7 +193,9 @@ impl Admin {
     fn heed(&self, book: &mut Book, fact: Fact, now: Millis) {
         match fact {
             Fact::NotOurs(call) => {
-                book.refuse(call, End::Failed, &format!("{NOT_OURS}; nothing was run"));
+                let said = format!("{NOT_OURS}; nothing was run");
+                let lost = Outcome::ended(End::Failed, said).before_it_began().of_lost_row();
+                book.answer(call, lost);
             }
             Fact::Nothing(call) => {
                 let said = "its worker died; no executor was asked for it, so nothing of it runs";

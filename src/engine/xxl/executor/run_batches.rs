@@ -5,8 +5,8 @@ use crate::domain::batch::{AskedOrder, BatchError};
 use crate::domain::open_check::plan_opening;
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::{RunResult, XxlRun, moment};
-use crate::engine::dispatch::open::Refused;
 use crate::engine::opening::create_batch::{PackedPlan, open_in};
+use crate::engine::opening::refused::Refused;
 use crate::store::{self, job, xxl_run};
 use anyhow::{Context as _, Result};
 
