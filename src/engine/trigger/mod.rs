@@ -1,7 +1,7 @@
 //! The trigger core: schedules become firings, firings become batches.
 //!
 //! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
-//! `hand_over` is the handler that opens batches, `telling` lets owners know.
+//! `hand_over` is the handler that opens batches, `missed_firing_notices` lets owners know.
 
 mod calendars;
 pub mod core;
