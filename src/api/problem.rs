@@ -7,7 +7,7 @@ use crate::definition::Faults;
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job_key::{JobKey, JobNameError};
-use crate::engine::operator_actions::Moved;
+use crate::engine::operate::operator_actions::Moved;
 use crate::store;
 use crate::store::batch::StillOpening;
 use crate::view::change::FaultAt;

@@ -10,7 +10,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::required_permissions::Demands;
 use crate::domain::text::clip;
 use crate::domain::user::UserId;
-use crate::engine::change_requests::{TooManyFiled, TooManyWaiting, file};
+use crate::engine::operate::change_requests::{TooManyFiled, TooManyWaiting, file};
 use crate::store::change_request::NewChangeRequest;
 use crate::view::change_request::ChangeRequestView;
 use axum::http::{Method, StatusCode, Uri};

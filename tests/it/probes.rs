@@ -9,7 +9,7 @@ use procession::app::App;
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store::{self, node::Stay};
 use reqwest::{Client, Method, StatusCode};
 use rustls::crypto::ring::default_provider;

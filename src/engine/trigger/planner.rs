@@ -10,7 +10,7 @@ use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
-use crate::engine::metrics::Meter;
+use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::{follow, missed_firing_notices};
 use crate::store::batch_end_schedules;
 use crate::store::epoch::{self, Epoch};
