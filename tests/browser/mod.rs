@@ -14,6 +14,7 @@ mod approvals;
 mod axe;
 mod dag;
 mod executors;
+mod faults;
 mod four_eyes;
 mod house;
 mod keyboard;

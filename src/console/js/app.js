@@ -7,7 +7,7 @@ import { begin, redraw, route } from './router.js';
 import { drawGate } from './pages/login.js';
 import { makeShell } from './shell.js';
 import { store } from './store.js';
-import { failed, h, loading, put, regions } from './ui.js';
+import { closeDialogs, failed, h, loading, put, regions } from './ui.js';
 
 const page = (name) => Object.assign(() => import(`./pages/${name}.js`), { page: name });
 
@@ -101,7 +101,7 @@ function showShell() {
   shell = makeShell();
   put(host, shell.el);
   if (began) redraw();
-  else begin((...all) => (store.session && shell ? draw(...all) : undefined));
+  else begin((...all) => (store.session && shell ? draw(...all) : undefined), closeDialogs);
   began = true;
 }
 

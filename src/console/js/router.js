@@ -68,8 +68,8 @@ addEventListener('beforeunload', (event) => {
   if (guard) event.preventDefault();
 });
 
-/** Draws the page of the address, now and whenever it changes. */
-export function begin(draw) {
+/** Draws the page of the address, now and whenever it changes; `left` is called when another is gone to. */
+export function begin(draw, left = () => {}) {
   let last = location.hash;
   render = async () => {
     if (guard && location.hash !== last) {
@@ -79,6 +79,7 @@ export function begin(draw) {
       }
       guard = null;
     }
+    if (location.hash !== last) left();
     last = location.hash;
     const { path, query } = here();
     const found = match(path);

@@ -130,7 +130,8 @@ export function progress(byState, { compact } = {}) {
     .filter(([, n]) => n > 0)
     .sort(([a], [b]) => barOrder(a) - barOrder(b));
   const total = all.reduce((sum, [, n]) => sum + n, 0);
-  const done = all.filter(([k]) => isFinal(k)).reduce((sum, [, n]) => sum + n, 0);
+  // What failed has ended and is not done: "70/70" on a batch that failed would look like success.
+  const done = all.filter(([k]) => isGood(k)).reduce((sum, [, n]) => sum + n, 0);
   const words = all.map(([k, n]) => `${statusWord(k)} ${n}`).join(', ');
   const bar = h(
     'span.bar',
