@@ -83,6 +83,8 @@ const GOOD = new Set(['SUCCESS', 'WARNING', 'FORCED', 'SKIPPED', 'SKIPPED_BRANCH
 export const isWaiting = (status) => WAITING.has(status);
 export const isActive = (status) => ACTIVE.has(status);
 export const isBad = (status) => BAD.has(status);
+/** What failed by itself: who looks for the cause looks here, and not at what it kept from running. */
+export const isFailure = (status) => BAD.has(status) && status !== 'UPSTREAM_FAILED';
 export const isGood = (status) => GOOD.has(status);
 export const isFinal = (status) => BAD.has(status) || GOOD.has(status);
 export const rank = (status) => GLYPHS[status]?.rank ?? 50;

@@ -4,12 +4,15 @@ import { api } from '../api.js';
 import { has, locale, t } from '../i18n.js';
 import { store } from '../store.js';
 import { h, put, settled } from '../ui/dom.js';
-import { glyph, rank, statusWord, statusClass } from '../status.js';
+import { glyph, isFailure, rank, statusWord, statusClass } from '../status.js';
 import { addIcons, button, failed, loading, empty, menu, select, toast } from '../ui.js';
-import { Model } from './model.js';
+import { arrange } from './arrange.js';
+import { Model, titleOf } from './model.js';
+import { prefixes } from './names.js';
+import { measure } from './paint.js';
 import { DagView } from './view.js';
-import { onKey } from './keys.js';
-import { edgeLines, labelOf, nodeLines, spoken } from './words.js';
+import { nextFailure, onKey } from './keys.js';
+import { edgeLines, isSlow, labelOf, nodeLines, spoken } from './words.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
@@ -35,7 +38,7 @@ class Panel {
       up: q.get('up') ?? '2',
       down: q.get('down') ?? '2',
       collapse: q.get('collapse') || '',
-      direction: q.get('dir') || store.prefs.dagDirection || 'LR',
+      direction: q.get('dir') || store.prefs.dagDirection || 'auto',
       reduce: q.get('reduce') || '',
     };
     this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
@@ -62,6 +65,7 @@ class Panel {
       hover: (i, edge, x, y) => this.tip(i, edge, x, y),
       moved: () => this.moved(),
       drawn: () => this.firstDrawn(),
+      resized: settled(250, () => this.reshape()),
       recoloured: () => {
         this.mini.redraw();
         if (this.model) this.drawLegend();
@@ -82,7 +86,7 @@ class Panel {
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
-      this.el.style.height = `${Math.max(420, window.innerHeight - top - 18)}px`;
+      this.el.style.height = `${Math.max(560, window.innerHeight - top - 18)}px`;
     };
     this.tall();
     addEventListener('resize', this.tall);
@@ -90,6 +94,7 @@ class Panel {
 
   drawTools() {
     const { wish } = this;
+    this.nextEl ??= h('span');
     this.searchEl = h('input.dg-search', {
       type: 'search',
       placeholder: t('dag.search'),
@@ -114,6 +119,7 @@ class Panel {
       this.tools,
       h(
         'div.dg-bar',
+        this.nextEl,
         this.searchEl,
         this.foundEl,
         button(t('dag.prev_hit'), {
@@ -150,7 +156,7 @@ class Panel {
         }),
         button(t('dag.fit'), {
           kind: 'quiet',
-          onclick: () => this.view.fit(),
+          onclick: () => this.fit(),
           test: 'dag-fit',
           title: t('dag.fit_title'),
         }),
@@ -171,6 +177,7 @@ class Panel {
         }),
         select({
           options: [
+            ['auto', t('dag.auto')],
             ['LR', t('dag.lr')],
             ['TB', t('dag.tb')],
           ],
@@ -243,11 +250,12 @@ class Panel {
   // ---- data
 
   query(more) {
-    const { focus, up, down, collapse, direction, reduce } = this.wish;
+    const { focus, up, down, collapse, reduce } = this.wish;
     return {
       format: 'native',
       layout: 'layered',
-      direction,
+      // The order within the layers is the server's; which way they run is decided here, by the window.
+      direction: 'LR',
       collapse,
       reduce,
       focus,
@@ -281,7 +289,8 @@ class Panel {
 
   show(picture) {
     this.cover(null);
-    this.model = new Model(picture);
+    this.picture = picture;
+    this.model = new Model(this.arranged(picture));
     if (this.with.facts) this.model.take(this.with.facts());
     this.stage.dataset.nodes = String(this.model.nodes.length);
     this.stage.dataset.edges = String(this.model.edges.length);
@@ -290,6 +299,8 @@ class Panel {
       this.firstDrawn();
     }
     this.view.look.label = (i) => labelOf(this.model.nodes[i], this.model.states[i]);
+    this.view.look.slow = (i) => isSlow(this.model.nodes[i], this.model.states[i]);
+    this.tick();
     this.view.look.critical = this.critical;
     this.dimming();
     this.view.show(this.model);
@@ -300,6 +311,48 @@ class Panel {
     if (this.expandTo) this.zoomToExpanded();
     // From afar no text is drawn; this is when the picture can be read.
     this.live.textContent = t('dag.shown', { n: this.model.nodes.length, edges: this.model.edges.length });
+  }
+
+  /** The picture with its boxes where they are read best in this window. */
+  arranged(picture) {
+    const titles = picture.nodes.map(titleOf);
+    const before = prefixes(titles);
+    const short = titles.map((title, i) => measure((before[i] ? '…' : '') + title.slice(before[i].length)));
+    const full = titles.map((title) => measure(title));
+    const { w = 1100, h: high = 520 } = this.view;
+    this.shape = w / high;
+    const made = arrange(picture, short, full, { w, h: high, direction: this.wish.direction });
+    this.stage.dataset.direction = made.layout?.direction ?? '';
+    return made;
+  }
+
+  /** All of the picture in view, arranged anew if the window has become another. */
+  fit() {
+    this.view.focus(-1);
+    if (!this.reshape()) this.view.fit();
+  }
+
+  /** Arranges the picture anew where the window is much wider or higher than the one it was made for. */
+  reshape() {
+    if (!this.model || this.ended || !this.view.h) return false;
+    const shape = this.view.w / this.view.h;
+    if (Math.abs(Math.log(shape / this.shape)) < 0.2) return false;
+    this.show({
+      ...this.picture,
+      nodes: this.picture.nodes.map((node, i) => ({ ...this.model.nodes[i], ...at(node) })),
+    });
+    return true;
+  }
+
+  /** What runs is compared with what is usual as long as it runs. */
+  tick() {
+    clearInterval(this.ticking);
+    this.ticking = setInterval(() => {
+      if (!this.model || document.hidden) return;
+      const running = [];
+      this.model.states.forEach((state, i) => state === 'RUNNING' && running.push(i));
+      if (running.length && running.length <= 200) this.view.dirtyNodes(running);
+    }, 1000);
   }
 
   /** A neighbourhood is looked at near enough to be read, its job in the middle. */
@@ -393,6 +446,7 @@ class Panel {
       .filter((k) => has(`status.${k}`))
       .sort((a, b) => rank(a) - rank(b));
     if (!some.length) {
+      this.drawNext(counts);
       put(
         this.legend,
         h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })),
@@ -400,6 +454,7 @@ class Panel {
       );
       return;
     }
+    this.drawNext(counts);
     put(
       this.legend,
       some.map((state) =>
@@ -423,6 +478,25 @@ class Panel {
       h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
       this.critical && h('span.dg-line', h('i.dg-l-critical'), t('dag.critical')),
       h('span.dg-hint', t('dag.hint')),
+    );
+  }
+
+  /** A button that leads from one failure to the next, while there is one. */
+  drawNext(counts) {
+    const n = Object.entries(counts).reduce((sum, [state, k]) => sum + (isFailure(state) ? k : 0), 0);
+    if (this.failures === n) return;
+    this.failures = n;
+    put(
+      this.nextEl,
+      n > 0 &&
+        button(t('dag.next_failure', { n }), {
+          icon: 'fail',
+          kind: 'danger',
+          small: true,
+          onclick: () => nextFailure(this),
+          test: 'dag-next-failure',
+          title: t('dag.next_failure_title'),
+        }),
     );
   }
 
@@ -556,7 +630,7 @@ class Panel {
       this.tipEl.hidden = true;
       return;
     }
-    put(this.tipEl, i >= 0 ? nodeLines(this.model.nodes[i], this.model.states[i]) : edgeLines(this.model.edges[edge]));
+    put(this.tipEl, i >= 0 ? nodeLines(this.model, i) : edgeLines(this.model.edges[edge]));
     this.tipEl.hidden = false;
     const wide = this.tipEl.offsetWidth,
       high = this.tipEl.offsetHeight;
@@ -586,8 +660,9 @@ class Panel {
     if (!this.model) return;
     if (kind === 'png' && this.model.nodes.length > 500) toast(t('dag.making'), 'info');
     try {
+      const direction = this.model.direction;
       await save(kind, this.view, `${this.with.name}.${kind}`, () =>
-        api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'),
+        api.text(this.with.at, this.query({ format: 'svg', direction }), 'image/svg+xml'),
       );
     } catch (error) {
       toast(error.detail || error.message, 'bad');
@@ -596,12 +671,16 @@ class Panel {
 
   destroy() {
     this.ended = true;
+    clearInterval(this.ticking);
     removeEventListener('resize', this.tall);
     this.view.destroy();
     this.mini.destroy();
     this.el.remove();
   }
 }
+
+/** Where the server has put a node. */
+const at = ({ x, y, w, h: high }) => ({ x, y, w, h: high });
 
 /** A mark in the colour that the canvas has for its state. */
 function coloured(state, colours) {

@@ -2,7 +2,9 @@
 // pictures; above them what follows the pointer and the keyboard.
 
 import { colours } from './marks.js';
-import { paint, round } from './paint.js';
+import { MANY } from './clusters.js';
+import { CARDS, drawClusters, drawFailures } from './overlay.js';
+import { isFar, paint, round } from './paint.js';
 import { Pointer } from './pointer.js';
 
 const TILE = 512;
@@ -33,7 +35,7 @@ export class DagView {
     this.hoveredEdge = -1;
     this.found = [];
     this.foundAt = -1;
-    this.look = { critical: false, dim: null, label: null };
+    this.look = { critical: false, dim: null, label: null, slow: null };
     this.frames = [];
     this.wanted = 0;
     this.stops = [];
@@ -82,8 +84,15 @@ export class DagView {
     this.canvas.height = Math.round(h * this.dpr);
     this.canvas.style.width = `${w}px`;
     this.canvas.style.height = `${h}px`;
+    if (this.model && this.focused >= 0) {
+      // The panel that opens beside the picture must not cover the job that it is about, nor move the others about.
+      this.reveal(this.focused, false);
+      this.dirty();
+      return;
+    }
     if (this.model && !this.touched) this.fit();
     this.dirty();
+    if (this.model && !this.touched) this.on.resized?.();
   }
 
   /** Takes a new picture. `keep` leaves place and zoom as they are. */
@@ -102,21 +111,27 @@ export class DagView {
 
   fit() {
     if (!this.model || !this.w) return;
-    this.fitTo(0, 0, this.model.width, this.model.height, 1);
+    const { width, height } = this.model;
+    this.fitTo(0, 0, width, height, 1);
+    if (this.model.nodes.length > MANY && isFar(this.model, this.scale)) {
+      // Room for the names of the parts: above, or at the left of a picture from top to bottom.
+      const isDown = this.model.direction === 'TB';
+      this.fitTo(0, 0, width, height, 1, isDown ? { left: 132 } : { top: CARDS });
+    }
     this.touched = false;
   }
 
-  fitTo(x0, y0, x1, y1, most = 1) {
-    const margin = 24;
+  fitTo(x0, y0, x1, y1, most = 1, { top = 0, left = 0 } = {}) {
+    const margin = 12;
     const scale = Math.min(
-      (this.w - margin * 2) / Math.max(1, x1 - x0),
-      (this.h - margin * 2) / Math.max(1, y1 - y0),
+      (this.w - left - margin * 2) / Math.max(1, x1 - x0),
+      (this.h - top - margin * 2) / Math.max(1, y1 - y0),
       most,
     );
     this.touched = true;
     this.scale = Math.max(LEAST, scale);
-    this.x = (x0 + x1) / 2 - this.w / 2 / this.scale;
-    this.y = (y0 + y1) / 2 - this.h / 2 / this.scale;
+    this.x = (x0 + x1) / 2 - (this.w + left) / 2 / this.scale;
+    this.y = (y0 + y1) / 2 - (this.h + top) / 2 / this.scale;
     this.dirty();
   }
 
@@ -396,6 +411,8 @@ export class DagView {
       frame(this.focused, this.colours.accent, 2, 6.5);
     }
     g.restore();
+    drawFailures(this);
+    drawClusters(this);
   }
 
   inView(i) {
@@ -440,7 +457,7 @@ export class DagView {
       g,
       m,
       { x: -20, y: -20, w: m.width + 40, h: m.height + 40 },
-      { ...this.look, scale: Math.max(limit, 0.17), colours: this.colours },
+      { ...this.look, scale: limit, colours: this.colours },
     );
     return canvas;
   }
