@@ -21,6 +21,7 @@ mod keyboard;
 mod night;
 mod page;
 mod pages;
+mod picture;
 mod second_factor;
 mod setup;
 mod webdriver;

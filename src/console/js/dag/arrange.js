@@ -58,6 +58,20 @@ function worth(scale, shown, style, isDown) {
   return size * (0.35 + 0.65 * shown) + details - (isDown ? 0.01 : 0);
 }
 
+/**
+ * What is lost where layers are wrapped: arrows go behind boxes. In a layer of hundreds nobody follows an arrow
+ * anyway, and there nothing counts but its shape.
+ */
+function hidden(shape, rows) {
+  let all = 0,
+    behind = 0;
+  for (const layer of shape) {
+    all += layer.nodes;
+    if (layer.nodes > rows && layer.nodes <= 60) behind += layer.nodes;
+  }
+  return behind ? 0.08 + (0.14 * behind) / all : 0;
+}
+
 /** How wide and how high a plan is, along the arrows and across them. */
 function extent(shape, plan) {
   const { style, rows, isDown } = plan;
@@ -101,7 +115,7 @@ export function choosePlan(layered, widths, { w, h, direction = 'auto' }) {
     };
   });
   const most = Math.max(1, ...shape.map((s) => s.nodes));
-  const parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].filter((k) => k === 1 || most / k >= 6);
+  const parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32].filter((k) => k === 1 || most / k >= 2);
   let best = null;
   for (const style of STYLES)
     for (const cap of CAPS) {
@@ -114,7 +128,7 @@ export function choosePlan(layered, widths, { w, h, direction = 'auto' }) {
           const { along, across } = extent(shape, plan);
           const [wide, high] = isDown ? [across, along] : [along, across];
           const scale = Math.min((w - 2 * MARGIN) / wide, (h - 2 * MARGIN) / high);
-          const value = worth(scale, shown, style, isDown) - (k > 1 ? 0.08 : 0);
+          const value = worth(scale, shown, style, isDown) - hidden(shape, plan.rows);
           if (!best || value > best.value + 1e-9) best = { ...plan, value, scale, along, across };
         }
       }

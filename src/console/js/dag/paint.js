@@ -261,7 +261,8 @@ function paintText(g, model, i, look, colour) {
   g.textBaseline = 'middle';
   const room = w - side - 4;
   if (isTwo && 12 * look.scale >= SMALLEST) {
-    nameLine(g, model, i, { x: x + side, y: y + h * 0.31, room, size: 12 }, look.colours);
+    const fits = sizeFor(model.rest[i], room, 12, Math.min(12, 11 / look.scale));
+    nameLine(g, model, i, { x: x + side, y: y + h * 0.31, room, size: fits }, look.colours);
     factsLine(g, model, i, { x: x + side, y: y + h * 0.73, room }, look);
     return;
   }
@@ -277,8 +278,19 @@ function paintText(g, model, i, look, colour) {
     g.font = `600 ${step}px ${FONT}`;
     g.fillStyle = look.colours.ink;
     lines.forEach((line, n) => g.fillText(line, x + side, y + h / 2 + (n - 0.5) * step * 1.08));
-  } else nameLine(g, model, i, { x: x + side, y: y + h * 0.53, room, size: step }, look.colours);
+  } else {
+    const fits = sizeFor(name, room, step, Math.min(step, SMALL / look.scale));
+    nameLine(g, model, i, { x: x + side, y: y + h * 0.53, room, size: fits }, look.colours);
+  }
 }
+
+/** Letters in which a name fits into its room; never smaller than `least`, below which it is cut instead. */
+const sizeFor = (name, room, size, least) =>
+  kept(`s|${Math.round(room)}|${size}|${least.toFixed(1)}|${name}`, () => {
+    const wide = measure(name, size);
+    if (wide <= room || size <= least) return size;
+    return Math.max(least, Math.floor(((size * room) / wide) * 4) / 4);
+  });
 
 /** The name in one line, what it has in common with others in grey. */
 function nameLine(g, model, i, { x, y, room, size }, colours) {

@@ -86,7 +86,7 @@ class Panel {
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
-      this.el.style.height = `${Math.max(560, window.innerHeight - top - 18)}px`;
+      this.el.style.height = `${Math.max(window.innerWidth < 720 ? 760 : 560, window.innerHeight - top - 18)}px`;
     };
     this.tall();
     addEventListener('resize', this.tall);
@@ -641,6 +641,11 @@ class Panel {
   moved() {
     const percent = `${Math.round(this.view.scale * 100)}%`;
     if (this.zoomEl.textContent !== percent) this.zoomEl.textContent = percent;
+    // How large letters are, and whether the job that is looked at is seen: told to who cannot see a canvas, as tests.
+    const { dataset } = this.stage;
+    dataset.letters = (12 * this.view.scale).toFixed(1);
+    if (this.view.focused < 0) delete dataset.chosen;
+    else dataset.chosen = this.view.isWhole(this.view.focused) ? 'seen' : 'hidden';
     this.mini.frame();
   }
 

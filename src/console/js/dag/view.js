@@ -426,6 +426,12 @@ export class DagView {
     );
   }
 
+  /** Whether all of a node is seen. */
+  isWhole(i) {
+    const [x, y, w, h] = this.model.box.subarray(i * 4, i * 4 + 4);
+    return x >= this.x && y >= this.y && x + w <= this.x + this.w / this.scale && y + h <= this.y + this.h / this.scale;
+  }
+
   edgesOf(i, px) {
     for (const e of this.model.parents[i]) this.line(e, this.colours.accent, 2 * px);
     for (const e of this.model.children[i]) this.line(e, this.colours.accent, 2 * px);
