@@ -84,7 +84,8 @@ async fn a_picture_in_the_dark_and_on_a_phone() {
     browser.find("[data-test=\"dag\"][data-drawn=\"true\"]").await;
     browser.find("[data-test=\"dag-next-failure\"]").await;
     browser.must_be_accessible("a picture on a phone").await;
-    let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth + 1";
+    let wide =
+        "return document.documentElement.scrollWidth > document.documentElement.clientWidth + 1";
     assert_eq!(browser.ask(wide).await, false, "the page is wider than the window");
     browser.must_be_quiet("a picture on a phone").await;
     browser.close().await;

@@ -318,7 +318,13 @@ function nowTab(doc, { at, toLog, open: openOther }) {
               t('job.took'),
               doc.duration_ms !== null && doc.duration_ms !== undefined ? duration(doc.duration_ms) : null,
             ],
-            [t('job.usually'), expected ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})` : null],
+            [
+              t('job.usually'),
+              // Without a history of its own it is what other jobs take, which nobody would call usual.
+              expected && expected.basis !== 'assumed'
+                ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})`
+                : null,
+            ],
             [t('job.starts'), doc.attempt ? num(doc.attempt) : null],
             [t('job.failed_tries'), doc.try_count ? num(doc.try_count) : null],
             [t('job.not_before'), doc.not_before && time(doc.not_before, { seconds: true })],

@@ -1,11 +1,11 @@
 // Where the boxes stand in a window of this shape. The server has put the jobs in layers and ordered each so that
 // few arrows cross; here the boxes get the sizes and the directions with which most can be read when all are seen.
 
-/** Ways of drawing a box, the roomiest first: its height, gaps between boxes and layers. */
+/** Ways of drawing a box, the roomiest first: its height and least width, gaps between boxes and layers. */
 const STYLES = [
-  { name: 'rich', high: 40, gap: 10, between: 34 },
-  { name: 'plain', high: 24, gap: 7, between: 26 },
-  { name: 'tight', high: 17, gap: 3, between: 20 },
+  { name: 'rich', high: 40, least: 176, gap: 10, between: 34 },
+  { name: 'plain', high: 24, least: 64, gap: 7, between: 26 },
+  { name: 'tight', high: 17, least: 56, gap: 3, between: 20 },
 ];
 const CAPS = [270, 215, 180, 155, 135, 120, 105];
 /** Room in a box beside its name: the mark at the left and air at the right. */
@@ -43,6 +43,9 @@ export function layersOf(picture) {
   return { layers, at };
 }
 
+/** How wide a box is whose name is so wide. */
+const boxWide = (wide, cap, style) => Math.max(style.least, Math.min(cap, wide + BESIDE));
+
 /** How much of its name a box of this width shows, on the average. */
 function share(widths, cap, lines) {
   let sum = 0;
@@ -79,12 +82,12 @@ function extent(shape, plan) {
     across = 0;
   for (const layer of shape) {
     const columns = Math.ceil(layer.nodes / rows);
-    const wide = Math.min(plan.cap, layer.widest + BESIDE);
+    const wide = boxWide(layer.widest, plan.cap, style);
     const room = layer.steps && columns === 1 ? layer.steps * WAY : 0;
     const perRow = Math.ceil(layer.nodes / columns);
     if (isDown) {
       along += columns * style.high + (columns - 1) * style.gap + style.between * DOWN;
-      const all = columns === 1 ? layer.sum(plan.cap) + layer.nodes * style.gap : perRow * (wide + style.gap);
+      const all = columns === 1 ? layer.sum(plan.cap, style) + layer.nodes * style.gap : perRow * (wide + style.gap);
       across = Math.max(across, all + room);
     } else {
       along += columns * wide + (columns - 1) * 8 + style.between + bend(layer.starts);
@@ -104,13 +107,14 @@ export function choosePlan(layered, widths, { w, h, direction = 'auto' }) {
       steps: layer.length - own.length,
       starts: layer.length,
       widest: Math.max(0, ...own),
-      sum(cap) {
-        if (!sums.has(cap))
+      sum(cap, style) {
+        const key = `${cap} ${style.name}`;
+        if (!sums.has(key))
           sums.set(
-            cap,
-            own.reduce((all, wide) => all + Math.min(cap, wide + BESIDE), 0),
+            key,
+            own.reduce((all, wide) => all + boxWide(wide, cap, style), 0),
           );
-        return sums.get(cap);
+        return sums.get(key);
       },
     };
   });
@@ -119,6 +123,7 @@ export function choosePlan(layered, widths, { w, h, direction = 'auto' }) {
   let best = null;
   for (const style of STYLES)
     for (const cap of CAPS) {
+      if (cap < style.least) continue;
       const lines = style.name === 'rich' ? 1.7 : 1;
       const shown = share(widths, cap, lines);
       for (const isDown of [false, true]) {
@@ -306,14 +311,14 @@ export function arrange(picture, widths, full, window_) {
   const layered = layersOf(picture);
   const plan = choosePlan(layered, widths, window_);
   const graph = net(picture, layered, plan);
-  const wide = widths.map((w) => Math.min(plan.cap, w + BESIDE));
+  const wide = widths.map((w) => boxWide(w, plan.cap, plan.style));
   const columns = columnsOf(graph, plan, wide);
   widen(columns, graph, plan, full, window_);
   // In a column all boxes are as wide as the widest; in a row each is as wide as its name.
   graph.order.forEach((layer, r) => {
     for (const v of layer) if (v < graph.count && (!plan.isDown || graph.wrapped[r])) wide[v] = columns[r].deep;
     if (plan.isDown && graph.wrapped[r]) {
-      const most = Math.max(...layer.map((v) => Math.min(plan.cap, widths[v] + BESIDE)));
+      const most = Math.max(...layer.map((v) => boxWide(widths[v], plan.cap, plan.style)));
       for (const v of layer) wide[v] = most;
     }
   });

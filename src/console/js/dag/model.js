@@ -225,6 +225,7 @@ export class Model {
         'end',
         'duration_sec',
         'est_sec',
+        'est_assumed',
         'slack_sec',
         'critical',
         'eta_start',

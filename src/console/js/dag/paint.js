@@ -310,7 +310,9 @@ function nameLine(g, model, i, { x, y, room, size }, colours) {
 /** Below the name: what people call it, and how long it took or when it is expected. */
 function factsLine(g, model, i, { x, y, room }, look) {
   const node = model.nodes[i];
-  const label = look.label ? look.label(i) : '';
+  const fits = (text) => kept(`l|${text}`, () => measure(text, 11, 700)) <= room;
+  const whole = look.label ? look.label(i) : '';
+  const label = whole && !fits(whole) ? look.label(i, true) : whole;
   const isSlow = look.slow ? look.slow(i) : false;
   const weight = isSlow ? 700 : 400;
   const wide = label ? kept(`l|${weight}|${label}`, () => measure(label, 11, weight)) : 0;

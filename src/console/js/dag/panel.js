@@ -21,7 +21,8 @@ addIcons({ 'dag-minus': 'M2.5 8h11', 'dag-full': 'M2.5 6V2.5H6M10 2.5h3.5V6M13.5
 const STEPS = ['1', '2', '3', '5', ''];
 
 /**
- * @param with_ {at: path of the DAG, live: bool, etaAt?, name, listHref?, open(code), query, setQuery, facts?()}
+ * @param with_ {at: path of the DAG, first?: the picture, on its way already, live: bool, etaAt?, name, listHref?,
+ *   open(code), query, setQuery, facts?()}
  */
 export function mountDag(el, with_) {
   const panel = new Panel(el, with_);
@@ -29,18 +30,37 @@ export function mountDag(el, with_) {
   return panel;
 }
 
+/** What of the picture is wanted, by the address of the page. */
+const wishOf = (q) => ({
+  focus: q.get('focus') || '',
+  up: q.get('up') ?? '2',
+  down: q.get('down') ?? '2',
+  collapse: q.get('collapse') || '',
+  direction: q.get('dir') || store.prefs.dagDirection || 'auto',
+  reduce: q.get('reduce') || '',
+});
+
+/** The question to the server for that. */
+const queryOf = ({ focus, up, down, collapse, reduce }) => ({
+  format: 'native',
+  layout: 'layered',
+  // The order within the layers is the server's; which way they run is decided here, by the window.
+  direction: 'LR',
+  collapse,
+  reduce,
+  focus,
+  up: focus ? up : '',
+  down: focus ? down : '',
+});
+
+/** Asks for the picture that a page with this address shows, before the page is there. */
+export const fetchPicture = (path, query) => api.get(path, queryOf(wishOf(query)));
+
 class Panel {
   constructor(el, with_) {
     this.with = with_;
     const q = with_.query || new URLSearchParams();
-    this.wish = {
-      focus: q.get('focus') || '',
-      up: q.get('up') ?? '2',
-      down: q.get('down') ?? '2',
-      collapse: q.get('collapse') || '',
-      direction: q.get('dir') || store.prefs.dagDirection || 'auto',
-      reduce: q.get('reduce') || '',
-    };
+    this.wish = wishOf(q);
     this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
     this.critical = q.get('critical') === '1';
     this.eta = new Map();
@@ -122,20 +142,25 @@ class Panel {
         this.nextEl,
         this.searchEl,
         this.foundEl,
-        button(t('dag.prev_hit'), {
-          kind: 'quiet',
-          icon: 'up',
-          iconOnly: true,
-          onclick: () => this.jump(-1),
-          test: 'dag-prev',
-        }),
-        button(t('dag.next_hit'), {
-          kind: 'quiet',
-          icon: 'down',
-          iconOnly: true,
-          onclick: () => this.jump(1),
-          test: 'dag-next',
-        }),
+        // Of use only while something is found.
+        (this.hitsEl ??= h(
+          'span.dg-bar',
+          { hidden: true },
+          button(t('dag.prev_hit'), {
+            kind: 'quiet',
+            icon: 'up',
+            iconOnly: true,
+            onclick: () => this.jump(-1),
+            test: 'dag-prev',
+          }),
+          button(t('dag.next_hit'), {
+            kind: 'quiet',
+            icon: 'down',
+            iconOnly: true,
+            onclick: () => this.jump(1),
+            test: 'dag-next',
+          }),
+        )),
       ),
       h(
         'div.dg-bar',
@@ -250,19 +275,7 @@ class Panel {
   // ---- data
 
   query(more) {
-    const { focus, up, down, collapse, reduce } = this.wish;
-    return {
-      format: 'native',
-      layout: 'layered',
-      // The order within the layers is the server's; which way they run is decided here, by the window.
-      direction: 'LR',
-      collapse,
-      reduce,
-      focus,
-      up: focus ? up : '',
-      down: focus ? down : '',
-      ...more,
-    };
+    return { ...queryOf(this.wish), ...more };
   }
 
   change(wish) {
@@ -278,7 +291,9 @@ class Panel {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.cover(loading());
     try {
-      const picture = await api.get(this.with.at, this.query());
+      const { first } = this.with;
+      this.with.first = null;
+      const picture = await (first ?? api.get(this.with.at, this.query()));
       if (turn !== this.turn || this.ended) return;
       this.show(picture);
       if (this.with.etaAt) this.loadEta();
@@ -290,6 +305,10 @@ class Panel {
   show(picture) {
     this.cover(null);
     this.picture = picture;
+    // Legend and buttons take their room first: what they leave is the window that the picture is arranged for.
+    this.model = new Model(picture);
+    this.drawLegend();
+    this.view.size();
     this.model = new Model(this.arranged(picture));
     if (this.with.facts) this.model.take(this.with.facts());
     this.stage.dataset.nodes = String(this.model.nodes.length);
@@ -298,7 +317,7 @@ class Panel {
       this.cover(empty({ title: t('dag.empty'), lead: t('dag.empty_lead') }));
       this.firstDrawn();
     }
-    this.view.look.label = (i) => labelOf(this.model.nodes[i], this.model.states[i]);
+    this.view.look.label = (i, isShort) => labelOf(this.model.nodes[i], this.model.states[i], isShort);
     this.view.look.slow = (i) => isSlow(this.model.nodes[i], this.model.states[i]);
     this.tick();
     this.view.look.critical = this.critical;
@@ -378,6 +397,7 @@ class Panel {
           critical: Boolean(job.critical),
           slack_sec: job.slack_ms === null || job.slack_ms === undefined ? undefined : job.slack_ms / 1000,
           est_sec: job.p50_ms ? job.p50_ms / 1000 : undefined,
+          est_assumed: job.basis === 'assumed',
           eta_end: job.end,
           eta_start: job.start,
         })),
@@ -544,6 +564,7 @@ class Panel {
     const hits = this.model.search(words);
     this.view.found = hits;
     this.view.foundAt = -1;
+    this.hitsEl.hidden = hits.length === 0;
     this.foundEl.textContent = words.trim() ? (hits.length ? t('dag.hits', { n: hits.length }) : t('dag.no_hits')) : '';
     this.view.draw();
   }
@@ -604,6 +625,7 @@ class Panel {
       );
     this.view.fitTo(edge(0, Math.min), edge(1, Math.min), edge(0, Math.max, 2), edge(1, Math.max, 3));
     this.view.found = hits;
+    this.hitsEl.hidden = false;
     this.foundEl.textContent = t('dag.hits', { n: hits.length });
   }
 

@@ -86,7 +86,8 @@ export class DagView {
     this.canvas.style.height = `${h}px`;
     if (this.model && this.focused >= 0) {
       // The panel that opens beside the picture must not cover the job that it is about, nor move the others about.
-      this.reveal(this.focused, false);
+      if (this.fitScale() >= this.scale * 0.75) this.fit();
+      else this.reveal(this.focused, false);
       this.dirty();
       return;
     }
@@ -105,6 +106,12 @@ export class DagView {
     if (!keep) this.touched = false;
     if (!keep && this.w) this.fit();
     this.dirty();
+  }
+
+  /** The zoom at which all is seen. */
+  fitScale() {
+    const { width, height } = this.model;
+    return Math.min((this.w - 24) / Math.max(1, width), (this.h - 24) / Math.max(1, height), 1);
   }
 
   // ---- place and zoom

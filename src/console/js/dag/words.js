@@ -15,19 +15,24 @@ function tookOf(node, state) {
   return isSet(node.duration_sec) && !WAITS.has(state) ? node.duration_sec * 1000 : null;
 }
 
+/** How long it usually takes; 0 without a history of its own, for what others take says nothing about it. */
+const usualOf = (node) => (node.est_assumed ? 0 : (node.est_sec ?? 0) * 1000);
+
 /** Whether it takes, or took, more than twice as long as usual; a second more is no matter. */
 export function isSlow(node, state) {
   const took = tookOf(node, state);
-  if (took === null || !node.est_sec) return false;
-  const usual = node.est_sec * 1000;
+  if (took === null || !usualOf(node)) return false;
+  const usual = usualOf(node);
   return took > 2 * usual && took - usual > 1000;
 }
 
-/** The short word in the corner of a box: how long it took and is usual, or when it is expected. */
-export function labelOf(node, state) {
+/** The short word in the corner of a box: how long it took and is usual, or when it is expected. `isShort`:
+ * for a box without room for both. */
+export function labelOf(node, state, isShort = false) {
   if (node.jobs > 1) return t('dag.n_jobs', { n: node.jobs });
   const took = tookOf(node, state);
-  const usual = node.est_sec ? duration(node.est_sec * 1000) : '';
+  const usual = usualOf(node) ? duration(usualOf(node)) : '';
+  if (took !== null && isShort) return `${isSlow(node, state) ? '▲ ' : ''}${duration(took)}`;
   if (took !== null && isSlow(node, state)) return t('dag.slow', { took: duration(took), usual });
   if (took !== null && RUNS.has(state) && usual) return t('dag.so_far', { took: duration(took), usual });
   if (took !== null) return duration(took);
@@ -84,7 +89,7 @@ export function nodeLines(model, i) {
   const facts = [
     node.start && `${t('dag.started')} ${clock(node.start)}`,
     isSet(node.duration_sec) && duration(node.duration_sec * 1000),
-    node.est_sec && `${t('dag.usual')} ${duration(node.est_sec * 1000)}`,
+    usualOf(node) > 0 && `${t('dag.usual')} ${duration(usualOf(node))}`,
     node.eta_end && !node.end && `${t('dag.eta')} ${clock(node.eta_end)}`,
     node.slack_sec && `${t('dag.slack')} ${duration(node.slack_sec * 1000)}`,
     node.critical && t('dag.critical'),
