@@ -4,6 +4,7 @@ SHELL := /bin/bash
 ARGS ?=
 SEED ?=
 DB ?=
+SERVER ?=
 EFFECTS ?=
 SCENARIO ?=
 BENCH ?=
@@ -39,8 +40,8 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 test-cgroups: ## limits of scripts, on a kernel with cgroup v2 (user-mode Linux)
 	@scripts/test-cgroups.sh
 
-chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, EFFECTS=
-	@SEED=$(SEED) DB=$(DB) EFFECTS=$(EFFECTS) scripts/chaos.sh
+chaos: ## the long run with kills, stalls, cuts and restarts; SEED=, DB=, SERVER=, EFFECTS=
+	@SEED=$(SEED) DB=$(DB) SERVER=$(SERVER) EFFECTS=$(EFFECTS) scripts/chaos.sh
 
 bench: ## how fast batches go, triggers fire and executors are served; BENCH=, SCENARIO=, DB=, BODY=, RTT=ms, ARGS=--json
 	@PROCESSION_BENCH_RTT=$(RTT) BENCH=$(BENCH) SCENARIO=$(SCENARIO) DB=$(DB) BODY=$(BODY) scripts/bench.sh $(ARGS)

@@ -5,6 +5,7 @@
 #
 #   scripts/chaos.sh                     SQLite, MySQL/MariaDB, PostgreSQL, one after the other
 #   DB=mysql SEED=42 scripts/chaos.sh    one of them (sqlite, mysql, postgres), with the trouble of seed 42
+#   DB=mysql SERVER=mysql scripts/chaos.sh   on MySQL 9.7 or another server of scripts/server-versions.sh
 #   EFFECTS=2000 scripts/chaos.sh        so many jobs in place of 22,000
 #   LOG=FILE scripts/chaos.sh            where everything is written as well; chaos.log unless given
 set -euo pipefail
@@ -22,6 +23,10 @@ for name in SEED EFFECTS; do
         exit 2
     fi
 done
+if [ -n "${SERVER:-}" ]; then
+    if [ -z "${DB:-}" ]; then say "SERVER=$SERVER needs DB=mysql or DB=postgres"; exit 2; fi
+    export PROCESSION_TEST_PRIVATE_SERVER=$SERVER
+fi
 log=${LOG:-chaos.log}
 
 # The servers of these tests are private and the script that starts them looks for binaries itself; of

@@ -142,9 +142,9 @@ impl Clockwork {
         workers.iter().position(|worker| worker.pid() == pid)
     }
 
-    /// Returns when a statement gives this number or more.
+    /// Returns when a statement gives this number or more, within two minutes.
     pub(crate) async fn until_at_least(&self, sql: &str, least: i64, said: impl Fn() -> String) {
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_secs(120);
         let mut last = String::new();
         while Instant::now() < limit {
             last = self.ask(sql).await;

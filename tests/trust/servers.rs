@@ -1,5 +1,7 @@
 //! Private database servers, for tests that stop them: started by `scripts/test-servers.sh`, which knows
-//! where binaries are and as whom they run, and started again from their own command line.
+//! where binaries are and as whom they run, and started again from their own command line. Where the variable
+//! `PROCESSION_TEST_PRIVATE_SERVER` names a server of `scripts/server-versions.sh` (`mysql` is MySQL 9.7), that one is
+//! started in place of the machine's.
 
 use crate::trust::targets::try_session;
 use nix::sys::signal::{Signal, kill};
@@ -27,6 +29,8 @@ pub(crate) struct Server {
     pub(crate) url: String,
     /// What the script remembers.
     state: tempfile::TempDir,
+    /// The server that `scripts/server-versions.sh` started, by name.
+    version: Option<String>,
     /// The command line that it was started with.
     command: Vec<String>,
     /// Its process, when we and not the script have started it.
@@ -34,40 +38,38 @@ pub(crate) struct Server {
     pid: i32,
 }
 
-fn script() -> Command {
-    let mut script =
-        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/test-servers.sh"));
+fn script(name: &str) -> Command {
+    let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name));
     script.stdin(Stdio::null());
     script
+}
+
+/// Runs a script to its end; what it printed.
+async fn output_of(mut script: Command) -> String {
+    let output = tokio::task::spawn_blocking(move || script.output());
+    let output = output.await.expect("not cancelled").expect("the script runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "no private server: {told}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 impl Server {
     /// Starts one.
     pub(crate) async fn start(dialect: DialectName) -> Self {
-        let (variable, port) = match dialect {
-            DialectName::Mysql => ("PROCESSION_TEST_MYSQL", "PROCESSION_TEST_DEFAULT_MYSQL_PORT"),
-            DialectName::Postgres => {
-                ("PROCESSION_TEST_POSTGRES", "PROCESSION_TEST_DEFAULT_POSTGRES_PORT")
-            }
-            DialectName::Sqlite => panic!("SQLite has no server"),
-        };
         let state = tempfile::tempdir().expect("a folder");
-        let (folder, mut script) = (state.path().join("state"), script());
-        // Port 1 is closed, so the script does not find the server that all share.
-        script.arg("start").arg(&folder).env_remove(variable).env(port, "1");
-        let output = tokio::task::spawn_blocking(move || script.output());
-        let output = output.await.expect("not cancelled").expect("the script runs");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = said.lines().find(|line| line.contains(variable));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let line = line.unwrap_or_else(|| panic!("no private server: {told}"));
-        let (_, url) = line.split_once('=').expect("export NAME=URL");
-        let data = std::fs::read_to_string(folder.join("data")).expect("the data folder's name");
-        let pid = pid_of(dialect, Path::new(data.trim()));
+        let folder = state.path().join("state");
+        let version = std::env::var("PROCESSION_TEST_PRIVATE_SERVER").ok();
+        let (url, pid_file) = match &version {
+            Some(name) => of_version(dialect, name, &folder).await,
+            None => of_machine(dialect, &folder).await,
+        };
+        let pid = std::fs::read_to_string(pid_file).expect("a process id");
+        let pid = pid.lines().next().and_then(|line| line.trim().parse().ok());
+        let pid: i32 = pid.expect("a process id");
         let command =
             std::fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("a command line");
         let command = command.split_terminator('\0').map(str::to_owned).collect();
-        Self { dialect, url: url.replace('\\', ""), state, command, child: None, pid }
+        Self { dialect, url, state, version, command, child: None, pid }
     }
 
     fn state(&self) -> PathBuf {
@@ -148,17 +150,45 @@ impl Drop for Server {
             let _gone_already = child.kill();
             let _gone_already = child.wait();
         }
-        let _gone_already = script().arg("stop").arg(self.state()).stderr(Stdio::null()).status();
+        let name = if self.version.is_some() { "server-versions.sh" } else { "test-servers.sh" };
+        let _gone_already =
+            script(name).arg("stop").arg(self.state()).stderr(Stdio::null()).status();
     }
 }
 
-fn pid_of(dialect: DialectName, data: &Path) -> i32 {
-    let file = match dialect {
-        DialectName::Postgres => data.join("postgres/data/postmaster.pid"),
-        _ => data.join("mysql.pid"),
+/// The machine's server of this kind: its URL and the file with its process id.
+async fn of_machine(dialect: DialectName, folder: &Path) -> (String, PathBuf) {
+    let (variable, port, pid_file) = match dialect {
+        DialectName::Mysql => {
+            ("PROCESSION_TEST_MYSQL", "PROCESSION_TEST_DEFAULT_MYSQL_PORT", "mysql.pid")
+        }
+        DialectName::Postgres => {
+            let pid_file = "postgres/data/postmaster.pid";
+            ("PROCESSION_TEST_POSTGRES", "PROCESSION_TEST_DEFAULT_POSTGRES_PORT", pid_file)
+        }
+        DialectName::Sqlite => panic!("SQLite has no server"),
     };
-    let text = std::fs::read_to_string(file).expect("a process id");
-    text.lines().next().and_then(|line| line.trim().parse().ok()).expect("a process id")
+    let mut script = script("test-servers.sh");
+    // Port 1 is closed, so the script does not find the server that all share.
+    script.arg("start").arg(folder).env_remove(variable).env(port, "1");
+    let said = output_of(script).await;
+    let line = said.lines().find(|line| line.contains(variable));
+    let line = line.unwrap_or_else(|| panic!("no private server: {said}"));
+    let (_, url) = line.split_once('=').expect("export NAME=URL");
+    let data = std::fs::read_to_string(folder.join("data")).expect("the data folder's name");
+    (url.replace('\\', ""), Path::new(data.trim()).join(pid_file))
+}
+
+/// A server of `scripts/server-versions.sh`: its URL and the file with its process id.
+async fn of_version(dialect: DialectName, name: &str, folder: &Path) -> (String, PathBuf) {
+    let mut script = script("server-versions.sh");
+    script.arg("start").arg(name).arg(folder);
+    let said = output_of(script).await;
+    let url = said.trim().to_owned();
+    let kind = if dialect == DialectName::Mysql { "mysql" } else { "postgres" };
+    assert!(url.starts_with(kind), "{name} is no server for the tests of {kind}");
+    let data = std::fs::read_to_string(folder.join("versions")).expect("the data folder's name");
+    (url, Path::new(data.trim()).join(format!("{name}.pid")))
 }
 
 /// A process that nobody has collected is gone all the same.

@@ -7,7 +7,7 @@ use crate::trust::judge::{Answer, Class, Wanted};
 use crate::trust::oracle::{Job, Keys, rows};
 use chrono::DateTime;
 use procession::db::{Keeping, Settings};
-use procession::domain::firing::{FiringStatus, Source};
+use procession::domain::firing::{FiringStatus, Source, TriggerId};
 use procession::domain::id::TriggerCode;
 use procession::domain::misfire::{Misfire, MisfirePolicy};
 use procession::domain::overlap::Overlap;
@@ -179,15 +179,20 @@ impl Ticks {
 
     /// Puts the schedules there. Whoever is asked for them from now on finds them.
     pub(crate) async fn schedule(&mut self) {
-        let asked = self.now().await;
         let mut tx = self.locked().await;
-        let (now, mut standings) = (Millis(asked), Vec::new());
+        let (now, mut ids) = (Millis(self.now().await), Vec::new());
         for tick in &self.ticks {
-            let def = tick.def();
-            let id = trigger::insert(&mut tx, &def, "a test", now).await.expect("a schedule");
-            let (next, revision, last_time) = (Millis(tick.pace.after(asked)), 1, None);
-            standings.push(Standing { trigger_id: id, revision, next_time: Some(next), last_time });
+            let id = trigger::insert(&mut tx, &tick.def(), "a test", now).await;
+            ids.push(id.expect("a schedule"));
         }
+        // Only now: 5,000 of them once took 43 s to write, on a machine that compiled something else beside, and the
+        // second that they were for had passed.
+        let asked = self.now().await;
+        let of_one = |(tick, trigger_id): (&Tick, TriggerId)| {
+            let next_time = Some(Millis(tick.pace.after(asked)));
+            Standing { trigger_id, revision: 1, next_time, last_time: None }
+        };
+        let standings: Vec<Standing> = self.ticks.iter().zip(ids).map(of_one).collect();
         trigger::advance(&mut tx, &standings, now).await.expect("next times");
         tx.commit().await.expect("a commit");
         // What came before this moment is late by our fault.
