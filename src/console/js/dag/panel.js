@@ -1,24 +1,23 @@
 // The page around the canvas: what is shown, search, legend, minimap, keys, and what is said aloud.
 
 import { api } from '../api.js';
-import { has, locale, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { store } from '../store.js';
 import { h, put, settled } from '../ui/dom.js';
-import { glyph, isFailure, rank, statusWord, statusClass } from '../status.js';
-import { addIcons, button, failed, loading, empty, menu, select, toast } from '../ui.js';
+import { addIcons, failed, loading, empty, toast } from '../ui.js';
 import { arrange } from './arrange.js';
 import { Model, titleOf } from './model.js';
 import { prefixes } from './names.js';
 import { measure } from './paint.js';
 import { DagView } from './view.js';
-import { nextFailure, onKey } from './keys.js';
+import { onKey } from './keys.js';
+import { drawLegend } from './legend.js';
+import { drawTools } from './tools.js';
 import { edgeLines, isSlow, labelOf, nodeLines, spoken } from './words.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
 addIcons({ 'dag-minus': 'M2.5 8h11', 'dag-full': 'M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10' });
-
-const STEPS = ['1', '2', '3', '5', ''];
 
 /**
  * @param with_ {at: path of the DAG, first?: the picture, on its way already, live: bool, etaAt?, name, listHref?,
@@ -88,7 +87,7 @@ class Panel {
       resized: settled(250, () => this.reshape()),
       recoloured: () => {
         this.mini.redraw();
-        if (this.model) this.drawLegend();
+        if (this.model) drawLegend(this);
       },
     });
     this.mini = new Minimap(this.view);
@@ -102,7 +101,7 @@ class Panel {
     this.tools = h('div.dg-tools');
     this.el = h('div.dg', this.tools, this.crumb, this.stage, this.legend, this.live);
     el.append(this.el);
-    this.drawTools();
+    drawTools(this);
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
@@ -110,166 +109,6 @@ class Panel {
     };
     this.tall();
     addEventListener('resize', this.tall);
-  }
-
-  drawTools() {
-    const { wish } = this;
-    this.nextEl ??= h('span');
-    this.searchEl = h('input.dg-search', {
-      type: 'search',
-      placeholder: t('dag.search'),
-      'aria-label': t('dag.search'),
-      'data-test': 'dag-search',
-      value: this.words || '',
-      oninput: settled(120, () => this.search(this.searchEl.value)),
-      onkeydown: (e) => {
-        if (e.key === 'Enter') {
-          e.preventDefault();
-          this.jump(e.shiftKey ? -1 : 1);
-        }
-        if (e.key === 'Escape') {
-          this.searchEl.value = '';
-          this.search('');
-          this.stage.focus();
-        }
-      },
-    });
-    this.foundEl = h('span.dg-found', { 'aria-live': 'polite' });
-    put(
-      this.tools,
-      h(
-        'div.dg-bar',
-        this.nextEl,
-        this.searchEl,
-        this.foundEl,
-        // Of use only while something is found.
-        (this.hitsEl ??= h(
-          'span.dg-bar',
-          { hidden: true },
-          button(t('dag.prev_hit'), {
-            kind: 'quiet',
-            icon: 'up',
-            iconOnly: true,
-            onclick: () => this.jump(-1),
-            test: 'dag-prev',
-          }),
-          button(t('dag.next_hit'), {
-            kind: 'quiet',
-            icon: 'down',
-            iconOnly: true,
-            onclick: () => this.jump(1),
-            test: 'dag-next',
-          }),
-        )),
-      ),
-      h(
-        'div.dg-bar',
-        button(t('dag.zoom_out'), {
-          kind: 'quiet',
-          icon: 'dag-minus',
-          iconOnly: true,
-          onclick: () => this.view.zoom(1 / 1.3),
-          test: 'dag-zoom-out',
-        }),
-        this.zoomEl,
-        button(t('dag.zoom_in'), {
-          kind: 'quiet',
-          icon: 'plus',
-          iconOnly: true,
-          onclick: () => this.view.zoom(1.3),
-          test: 'dag-zoom-in',
-        }),
-        button(t('dag.fit'), {
-          kind: 'quiet',
-          onclick: () => this.fit(),
-          test: 'dag-fit',
-          title: t('dag.fit_title'),
-        }),
-        button('1:1', { kind: 'quiet', onclick: () => this.view.one(), test: 'dag-one', title: t('dag.one_title') }),
-      ),
-      h(
-        'div.dg-bar',
-        select({
-          options: [
-            ['', t('dag.all_jobs')],
-            ['group', t('dag.by_group')],
-            ['tag', t('dag.by_tag')],
-          ],
-          value: wish.collapse,
-          label: t('dag.collapse'),
-          test: 'dag-collapse',
-          onchange: (v) => this.change({ collapse: v }),
-        }),
-        select({
-          options: [
-            ['auto', t('dag.auto')],
-            ['LR', t('dag.lr')],
-            ['TB', t('dag.tb')],
-          ],
-          value: wish.direction,
-          label: t('dag.direction'),
-          test: 'dag-direction',
-          onchange: (v) => this.change({ direction: v }),
-        }),
-        button(t('dag.reduce'), {
-          kind: 'quiet',
-          pressed: wish.reduce === 'transitive',
-          onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }),
-          test: 'dag-reduce',
-          title: t('dag.reduce_title'),
-        }),
-        this.with.live &&
-          button(t('dag.critical'), {
-            kind: 'quiet',
-            pressed: this.critical,
-            onclick: () => this.toggleCritical(),
-            test: 'dag-critical',
-            title: t('dag.critical_title'),
-          }),
-      ),
-      h(
-        'div.dg-bar',
-        (this.fullButton = button(t('dag.full'), {
-          kind: 'quiet',
-          icon: 'dag-full',
-          iconOnly: true,
-          pressed: this.isFull === true,
-          onclick: () => this.full(),
-          test: 'dag-full',
-        })),
-        menu(
-          t('dag.save'),
-          [
-            { label: 'SVG', icon: 'download', note: t('dag.save_svg'), run: () => this.save('svg'), test: 'dag-svg' },
-            { label: 'PNG', icon: 'download', note: t('dag.save_png'), run: () => this.save('png'), test: 'dag-png' },
-          ],
-          { icon: 'download', iconOnly: true, kind: 'quiet', test: 'dag-save' },
-        ),
-        this.with.listHref &&
-          h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list')),
-      ),
-    );
-    this.drawCrumb();
-  }
-
-  drawCrumb() {
-    const { wish } = this;
-    if (!wish.focus) return put(this.crumb);
-    const steps = (key) =>
-      select({
-        options: STEPS.map((n) => [n, n === '' ? t('dag.all_levels') : n]),
-        value: wish[key],
-        label: t(`dag.${key}`),
-        test: `dag-${key}`,
-        onchange: (v) => this.change({ [key]: v }),
-      });
-    return put(
-      this.crumb,
-      h('span', t('dag.around', { job: wish.focus })),
-      h('label', t('dag.up'), ' ', steps('up')),
-      h('label', t('dag.down'), ' ', steps('down')),
-      button(t('dag.whole'), { kind: 'quiet', onclick: () => this.change({ focus: '' }), test: 'dag-whole' }),
-    );
   }
 
   // ---- data
@@ -283,7 +122,7 @@ class Panel {
     const { focus, up, down, collapse, direction, reduce } = this.wish;
     this.with.setQuery?.({ focus, up: focus ? up : null, down: focus ? down : null, collapse, dir: direction, reduce });
     if (wish.direction) store.set({ dagDirection: direction });
-    this.drawTools();
+    drawTools(this);
     return this.load();
   }
 
@@ -307,7 +146,7 @@ class Panel {
     this.picture = picture;
     // Legend and buttons take their room first: what they leave is the window that the picture is arranged for.
     this.model = new Model(picture);
-    this.drawLegend();
+    drawLegend(this);
     this.view.size();
     this.model = new Model(this.arranged(picture));
     if (this.with.facts) this.model.take(this.with.facts());
@@ -324,7 +163,7 @@ class Panel {
     this.dimming();
     this.view.show(this.model);
     this.mini.show(this.model);
-    this.drawLegend();
+    drawLegend(this);
     if (this.words) this.search(this.words);
     this.lookAtFocus();
     if (this.expandTo) this.zoomToExpanded();
@@ -426,7 +265,7 @@ class Panel {
     if (!changed.length) return;
     this.view.dirtyNodes(changed);
     this.mini.redraw();
-    this.drawLegend();
+    drawLegend(this);
     if (this.view.focused >= 0 && changed.includes(this.view.focused)) this.say(this.view.focused);
     if (this.with.etaAt) {
       this.etaAgain ??= settled(4000, () => this.loadEta());
@@ -443,7 +282,7 @@ class Panel {
       if (changed.length) {
         this.view.dirtyNodes(changed);
         this.mini.redraw();
-        this.drawLegend();
+        drawLegend(this);
       }
     } catch {
       // The next event asks again.
@@ -456,82 +295,6 @@ class Panel {
     this.el.classList.toggle('dg-full', this.isFull);
     this.fullButton.setAttribute('aria-pressed', String(this.isFull));
     this.stage.focus();
-  }
-
-  // ---- legend
-
-  drawLegend() {
-    const counts = this.model.counts();
-    const some = Object.keys(counts)
-      .filter((k) => has(`status.${k}`))
-      .sort((a, b) => rank(a) - rank(b));
-    if (!some.length) {
-      this.drawNext(counts);
-      put(
-        this.legend,
-        h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })),
-        h('span.dg-hint', t('dag.hint')),
-      );
-      return;
-    }
-    this.drawNext(counts);
-    put(
-      this.legend,
-      some.map((state) =>
-        h(
-          `button.chip.${statusClass(state)}`,
-          {
-            type: 'button',
-            'aria-pressed': this.hidden.has(state) ? 'true' : 'false',
-            'data-test': `legend-${state}`,
-            title: t('dag.legend_title'),
-            onclick: () => this.filter(state),
-          },
-          coloured(state, this.view.colours),
-          h('span', statusWord(state)),
-          h('b', counts[state].toLocaleString(locale())),
-        ),
-      ),
-      this.hidden.size > 0 &&
-        button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
-      h('span.dg-line', h('i.dg-l-plain'), t('dag.edge_plain')),
-      h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
-      this.critical && h('span.dg-line', h('i.dg-l-critical'), t('dag.critical')),
-      h('span.dg-hint', t('dag.hint')),
-    );
-  }
-
-  /** A button that leads from one failure to the next, while there is one. */
-  drawNext(counts) {
-    const n = Object.entries(counts).reduce((sum, [state, k]) => sum + (isFailure(state) ? k : 0), 0);
-    if (this.failures === n) return;
-    this.failures = n;
-    put(
-      this.nextEl,
-      n > 0 &&
-        button(t('dag.next_failure', { n }), {
-          icon: 'fail',
-          kind: 'danger',
-          small: true,
-          onclick: () => nextFailure(this),
-          test: 'dag-next-failure',
-          title: t('dag.next_failure_title'),
-        }),
-    );
-  }
-
-  /** Shows only these states in full; the others stay, faint, so that the picture keeps its form. */
-  filter(state) {
-    const at = document.activeElement?.dataset?.test;
-    if (state === null) this.hidden.clear();
-    else if (this.hidden.has(state)) this.hidden.delete(state);
-    else this.hidden.add(state);
-    this.with.setQuery?.({ only: [...this.hidden].join(',') });
-    this.dimming();
-    this.view.dirty();
-    this.mini.redraw();
-    this.drawLegend();
-    if (at) this.legend.querySelector(`[data-test="${at}"]`)?.focus();
   }
 
   dimming() {
@@ -548,8 +311,8 @@ class Panel {
     this.critical = !this.critical;
     this.view.look.critical = this.critical;
     this.with.setQuery?.({ critical: this.critical ? '1' : null });
-    this.drawTools();
-    this.drawLegend();
+    drawTools(this);
+    drawLegend(this);
     this.view.dirty();
     const n = this.model ? this.model.nodes.filter((node) => node.critical).length : 0;
     if (this.critical) this.live.textContent = n ? t('dag.critical_n', { n }) : t('dag.critical_none');
@@ -708,10 +471,3 @@ class Panel {
 
 /** Where the server has put a node. */
 const at = ({ x, y, w, h: high }) => ({ x, y, w, h: high });
-
-/** A mark in the colour that the canvas has for its state. */
-function coloured(state, colours) {
-  const mark = glyph(state);
-  mark.style.setProperty('--st', colours.state[state]);
-  return mark;
-}

@@ -138,7 +138,9 @@ export class DagView {
     this.touched = true;
     this.scale = Math.max(LEAST, scale);
     this.x = (x0 + x1) / 2 - (this.w + left) / 2 / this.scale;
-    this.y = (y0 + y1) / 2 - (this.h + top) / 2 / this.scale;
+    // A low picture stands near the top: the middle of the canvas may be below the fold.
+    const above = top + Math.min(48, (this.h - top - (y1 - y0) * this.scale) / 2);
+    this.y = y0 - above / this.scale;
     this.dirty();
   }
 
