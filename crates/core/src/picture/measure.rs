@@ -150,7 +150,7 @@ mod tests {
         let cut = clipped(name, 12.0, 150.0);
         assert!(cut.starts_with("stg_") && cut.ends_with("_period") && cut.contains('…'), "{cut}");
         assert!(width(&cut, 12.0) <= 150.0 + 12.0, "{cut}");
-        assert_eq!(clipped("资产负债表检查", 12.0, 50.0), "资…查");
+        assert_eq!(clipped("资产负债表检查", 12.0, 60.0), "资产…查");
         assert_eq!(clipped("abc", 12.0, 1.0), "…");
     }
 }
