@@ -84,7 +84,8 @@ class Panel {
       hover: (i, edge, x, y) => this.tip(i, edge, x, y),
       moved: () => this.moved(),
       drawn: () => this.firstDrawn(),
-      resized: settled(250, () => this.reshape()),
+      // What somebody has moved or chosen stays where it is.
+      resized: settled(250, () => !this.view.touched && this.view.focused < 0 && this.reshape()),
       recoloured: () => {
         this.mini.redraw();
         if (this.model) drawLegend(this);
@@ -186,7 +187,6 @@ class Panel {
 
   /** All of the picture in view, arranged anew if the window has become another. */
   fit() {
-    this.view.focus(-1);
     if (!this.reshape()) this.view.fit();
   }
 
@@ -195,10 +195,12 @@ class Panel {
     if (!this.model || this.ended || !this.view.h) return false;
     const shape = this.view.w / this.view.h;
     if (Math.abs(Math.log(shape / this.shape)) < 0.2) return false;
+    const chosen = this.view.focused;
     this.show({
       ...this.picture,
       nodes: this.picture.nodes.map((node, i) => ({ ...this.model.nodes[i], ...at(node) })),
     });
+    if (chosen >= 0) this.view.focus(chosen, false);
     return true;
   }
 
