@@ -4,12 +4,13 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::idempotency;
 use crate::api::problem::Problem;
+use crate::api::response_encoding::{accepts_gzip, pack};
 use crate::api::second_person::{WaitingChange, file_change};
 use crate::api::state::House;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
 use axum::handler::Handler;
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -401,11 +402,19 @@ pub(super) fn tagged_as(
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
     let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let same = has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag);
+    let packed = if same || !accepts_gzip(headers) { None } else { pack(&bytes) };
+    let is_packed = packed.is_some();
     let mut response = match same {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(CONTENT_TYPE, media)], bytes).into_response(),
+        false => ([(CONTENT_TYPE, media)], packed.unwrap_or(bytes)).into_response(),
     };
-    let value = HeaderValue::from_str(&tag).map_err(anyhow::Error::from)?;
+    // The same tag for other bytes is a weak one.
+    let shown = if is_packed { format!("W/{tag}") } else { tag };
+    let value = HeaderValue::from_str(&shown).map_err(anyhow::Error::from)?;
     response.headers_mut().insert(ETAG, value);
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if is_packed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     Ok(response)
 }
