@@ -2,6 +2,8 @@
 //! are run, and the pages of the documentation site.
 
 mod cli;
+mod site;
+mod walkthrough;
 
 use procession::definition::{CalendarForm, read_calendar};
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
