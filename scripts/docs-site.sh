@@ -22,7 +22,7 @@ fi
 site=target/docs-site
 rm -rf "$site"
 mkdir -p "$site/src"
-cp docs/book.toml scripts/docs-site/chinese-search.js "$site/"
+cp docs/book.toml scripts/docs-site/* "$site/"
 # What pages link to, and no more; SUMMARY.md moves up, where mdBook wants it.
 git ls-files --cached --others --exclude-standard -- '*.md' docs dag-examples deploy LICENSE src/config.default.toml \
     Makefile scripts migrations/columns.txt |
