@@ -223,7 +223,7 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         written: !order.dry_run,
         batches: plans.iter().filter(is_new).map(batch).collect(),
         existing: existing.iter().map(ExistingBatch::of).collect(),
-        said: "the next process that serves takes it".to_owned(),
+        said: "the next free server runs it".to_owned(),
     })
 }
 

@@ -81,7 +81,7 @@ fn hint(batch: &Batch, lang: Lang) {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     out::note(&match lang {
         Lang::En => format!(
-            "the next process that serves takes it (procession serve); to follow it: \
+            "the next free server runs it (procession serve); to follow it: \
              procession batch wait {no} --group {group}"
         ),
         Lang::Zh => format!(

@@ -73,7 +73,7 @@ pub(super) async fn trust(
     reason: &str,
 ) -> Result<Ended> {
     if reason.trim().is_empty() {
-        let message = "--reason: say what was mended; it is what others will read";
+        let message = "--reason: say what was fixed; others will read it";
         return Err(BadInput(message.to_owned()).into());
     }
     let defs = app.definition().await?;

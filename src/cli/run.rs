@@ -431,15 +431,15 @@ fn hint(batch: &Batch, lang: Lang) {
     match batch.status {
         BatchStatus::Failed => out::line(&match lang {
             Lang::En => format!(
-                "What stopped it: procession batch why {no} --group {group}\n\
-                 After the cure:  add --resume to the same command (and --latest if the file was mended)"
+                "To see why:     procession batch why {no} --group {group}\n\
+                 After the fix:  add --resume to the same command (and --latest if the file was changed)"
             ),
             Lang::Zh => format!(
-                "失败原因:procession batch why {no} --group {group}\n处理后:在同一命令后加 --resume(若修改了定义文件,再加 --latest)"
+                "失败原因：procession batch why {no} --group {group}\n处理后：在同一命令后加 --resume（若修改了定义文件，再加 --latest）"
             ),
         }),
         BatchStatus::Running | BatchStatus::Killing => out::line(lang.pick(
-            "It has not ended; to go on: add --resume to the same command",
+            "It has not ended; to continue: add --resume to the same command",
             "批次尚未结束;继续请在同一命令后加 --resume",
         )),
         BatchStatus::Success | BatchStatus::Warning | BatchStatus::Killed => {}

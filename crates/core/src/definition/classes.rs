@@ -55,7 +55,7 @@ fn own_policy(
     let word = policy.value.as_str();
     if def.tx.is_recorded() {
         let what = format!(
-            "{whose}: on_unknown: {word} has no weight, because it is tx: {}, whose outcome is \
+            "{whose}: on_unknown: {word} has no effect, because it is tx: {}, whose outcome is \
              always looked up",
             def.tx.as_str()
         );
@@ -243,7 +243,7 @@ jobs:
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(
             warnings,
-            ["d.yaml:11: job E: on_unknown: retry has no weight, because it is tx: ledger, whose \
+            ["d.yaml:11: job E: on_unknown: retry has no effect, because it is tx: ledger, whose \
               outcome is always looked up; remove on_unknown"]
         );
         let faults = read("jobs:\n  A: {type: SQL, source: my, sql: x, on_unknown: retry}\n");
