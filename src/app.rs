@@ -54,9 +54,9 @@ use crate::db::{self, Dialect};
 use crate::definition::{self, Change, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, NodeId};
+use crate::domain::job::part;
+use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::job::{Definition, JobKind, Shared};
-use crate::domain::part;
-use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::engine;
 use crate::engine::News;
 use crate::engine::clock::Clock;
@@ -302,11 +302,11 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<crate::store::batch::StillOpening>()
             || e.is::<crate::config::BadConfig>()
             || e.is::<access::NotGranted>()
-            || e.is::<crate::domain::user::Unfit>()
+            || e.is::<crate::domain::access::user::Unfit>()
             || e.is::<outbox::NoCarrier>()
             || e.is::<executor::BadExecutor>()
             || e.is::<executor_groups::BadGroup>()
-            || e.is::<crate::domain::job_key::JobNameError>()
+            || e.is::<crate::domain::job::job_key::JobNameError>()
             || e.is::<SharedSource>()
             || e.is::<ForbiddenUses>()
             || e.is::<UnknownUses>()
@@ -317,11 +317,11 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<CalendarInUse>()
             || e.is::<BadCalendar>()
             || e.is::<crate::domain::calendar::CalendarError>()
-            || e.is::<crate::domain::refusal::Refusals>()
+            || e.is::<crate::domain::action::refusal::Refusals>()
             || e.is::<crate::engine::operate::operator_actions::Moved>()
             || e.is::<crate::engine::trigger::schedule_actions::NotDone>()
-            || e.is::<crate::domain::trigger::WordFaults>()
-            || e.is::<crate::domain::trigger::OrderError>()
+            || e.is::<crate::domain::schedule::trigger::WordFaults>()
+            || e.is::<crate::domain::schedule::trigger::OrderError>()
             || e.is::<crate::domain::schedule::ScheduleError>()
             || e.is::<definition::ExportError>()
             || e.is::<crate::import::ImportError>()
@@ -329,7 +329,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<NoSchedulerDatabase>()
             || e.is::<store::scheduler_tables::NoSchedulerTables>()
             || e.is::<store::xxl_admin::NoTables>()
-            || e.is::<crate::domain::part::NoSuchSource>()
+            || e.is::<crate::domain::job::part::NoSuchSource>()
             || matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Settings(_)))
     })
 }

@@ -35,7 +35,7 @@ pub use users::Users;
 
 use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
-use crate::domain::transport::{Transport, with_verified_tls};
+use crate::domain::source::transport::{Transport, with_verified_tls};
 use crate::engine;
 use crate::engine::secrets::encryption::KEY_FILE_VARIABLE;
 use crate::handler;
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn limits_of_outputs_have_one_default() {
-        use crate::domain::output_limits::OutputLimits;
+        use crate::domain::job::output_limits::OutputLimits;
         let config = Config::read("").expect("the defaults");
         assert_eq!(config.handlers().outputs, OutputLimits::default());
     }

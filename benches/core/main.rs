@@ -5,17 +5,17 @@
 mod shape;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use procession::domain::cron::Cron;
 use procession::domain::dag::Dag;
-use procession::domain::dependency::JobDependency;
+use procession::domain::dispatch::readiness::{Gates, Readiness, Rules};
 use procession::domain::id::JobType;
 use procession::domain::id::{GroupCode, JobCode};
 use procession::domain::job::JobDef;
-use procession::domain::queue::QueueStatus;
-use procession::domain::readiness::{Gates, Readiness, Rules};
-use procession::domain::ring::TimeRing;
+use procession::domain::job::dependency::JobDependency;
+use procession::domain::job::queue::QueueStatus;
+use procession::domain::job::trigger_rule::Tally;
+use procession::domain::schedule::cron::Cron;
+use procession::domain::schedule::ring::TimeRing;
 use procession::domain::time::Millis;
-use procession::domain::trigger_rule::Tally;
 use shape::Shape;
 use std::hint::black_box;
 use std::time::Duration;

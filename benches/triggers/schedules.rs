@@ -3,14 +3,16 @@
 use crate::place::Place;
 use anyhow::Result;
 use procession::db::Value;
-use procession::domain::cron::Cron;
-use procession::domain::firing::TriggerId;
 use procession::domain::id::TriggerCode;
-use procession::domain::misfire::Misfire;
-use procession::domain::overlap::Overlap;
+use procession::domain::schedule::cron::Cron;
+use procession::domain::schedule::firing::TriggerId;
+use procession::domain::schedule::misfire::Misfire;
+use procession::domain::schedule::overlap::Overlap;
+use procession::domain::schedule::trigger::{
+    NOOP, QUEUE_DISPATCHER, Trigger, TriggerDef, TriggerStatus,
+};
 use procession::domain::schedule::{Schedule, Timing};
 use procession::domain::time::Millis;
-use procession::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger, TriggerDef, TriggerStatus};
 use procession::store::trigger::{Standing, advance};
 
 /// A schedule to be.

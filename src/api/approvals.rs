@@ -7,7 +7,7 @@ use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::approval::Verdict;
+use crate::domain::access::approval::Verdict;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::engine::operate::approvals::{DecisionRefused, DecisionRequest, decide, refusal};
 use crate::store::approval::{self, ApprovalFilter};

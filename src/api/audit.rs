@@ -7,7 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{BatchNo, GroupCode};
-use crate::domain::job_key::JobFilter;
+use crate::domain::job::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit::{Filter, Record, page as acts};
 use crate::view::audit::{Act, Form};

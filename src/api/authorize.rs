@@ -6,7 +6,7 @@ use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::JobDef;
-use crate::domain::secret::name_a_secret;
+use crate::domain::job::secret::name_a_secret;
 use crate::domain::time::Millis;
 use crate::store::audit::Entry;
 use crate::store::seen::Told;

@@ -7,10 +7,10 @@ use crate::api::denied_requests::CallerName;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::state::House;
 use crate::app::access::{Authority, Known};
+use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Grants, Permission};
 use crate::domain::id::GroupCode;
-use crate::domain::lang::Lang;
-use crate::domain::user::{UserId, UserName};
+use crate::domain::text::lang::Lang;
 use crate::store::audit::Operator;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -72,6 +72,8 @@ pub struct Ask {
     pub headers: HeaderMap,
     /// The approved change that is carried out by this request.
     pub(super) approved: Option<Arc<ReplayedChange>>,
+    /// Where a refusal is noted for the audit log.
+    name: CallerName,
 }
 
 impl Caller {
@@ -100,14 +102,13 @@ impl Ask {
             (Some(approved), _) => Some(house.author_of(approved).await?),
             (None, needs) => Self::caller_of(house, parts, (&way, needs)).await?,
         };
+        let name = parts.extensions.get::<CallerName>().cloned().unwrap_or_default();
         if let Some(caller) = &caller {
             if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
                 connection.mark_known();
             }
-            if let Some(name) = parts.extensions.get::<CallerName>() {
-                // Asked twice of one request, it is the same caller.
-                let _same = name.0.set(caller.name.clone());
-            }
+            // Asked twice of one request, it is the same caller.
+            let _same = name.0.set(caller.name.clone());
         }
         let scope = match needs {
             Needs::Everywhere(_) => PermissionScope::AllGroups,
@@ -131,7 +132,7 @@ impl Ask {
         }
         let lang = lang_of(&parts.headers);
         let headers = parts.headers.clone();
-        Ok(Self { house: house.clone(), caller, way, lang, headers, approved })
+        Ok(Self { house: house.clone(), caller, way, lang, headers, approved, name })
     }
 
     async fn caller_of(
@@ -176,6 +177,7 @@ impl Ask {
     ) -> Result<(), Problem> {
         let grants = &self.caller()?.grants;
         if !grants.allow(Permission::View, group) {
+            self.name.note_hidden();
             return Err(Problem::not_found(what));
         }
         if !grants.allow(permission, group) {

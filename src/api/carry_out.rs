@@ -4,7 +4,7 @@
 
 use crate::api::router;
 use crate::api::state::House;
-use crate::domain::four_eyes::{ChangeRequestId, ChangeRequestStatus};
+use crate::domain::permission::four_eyes::{ChangeRequestId, ChangeRequestStatus};
 use crate::engine::operate::change_requests::{act_on, expire_overdue};
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::audit;

@@ -7,11 +7,11 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::task::as_task;
 use crate::domain::access::Permission;
-use crate::domain::four_eyes::{
+use crate::domain::access::user::UserId;
+use crate::domain::permission::four_eyes::{
     ChangeDecider, ChangeDecisionRefused, ChangeRequestId, ChangeRequestStatus, ChangeVerdict,
 };
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::engine::operate::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
 use crate::store::change_request::{self as store, ChangeFilter, ChangeRequest};
 use crate::view::change_request::{ChangeReader, ChangeRequestDetail, ChangeRequestView};

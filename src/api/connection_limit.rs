@@ -4,7 +4,7 @@
 //! a request makes room; one that has a request under way is never cut for another.
 
 use crate::config::{ConnectionLimits, Doorway};
-use crate::domain::network::address_block;
+use crate::domain::access::network::address_block;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
-use crate::domain::misfire::LATE_MS;
+use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
 use crate::view::batches::Brief;

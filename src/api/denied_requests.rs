@@ -4,8 +4,10 @@ use crate::app::App;
 use crate::domain::time::Millis;
 use crate::store::audit::{Operator, record_one};
 use anyhow::Result;
+use axum::http::StatusCode;
 use serde_json::json;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One user's refusals of one route are one entry in so many milliseconds.
@@ -15,9 +17,31 @@ const MOST: usize = 60;
 /// Longest path that is kept, in characters.
 const PATH_MAX: usize = 200;
 
+/// The caller of requests with a token that is not known.
+const UNKNOWN_TOKEN: &str = "(unknown token)";
+
 /// Who sent a request; set once it is known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallerName(pub(super) Arc<OnceLock<String>>);
+pub(super) struct CallerName(pub(super) Arc<OnceLock<String>>, Arc<AtomicBool>);
+
+impl CallerName {
+    /// What was asked for is of a group that the caller does not see; the answer is that there is no such thing.
+    pub(super) fn note_hidden(&self) {
+        self.1.store(true, Ordering::Relaxed);
+    }
+
+    /// Whom a refusal is on record of: one that is known, or who showed a token that is not. A wrong path and a request
+    /// without a login are nobody's.
+    pub(super) fn denied(&self, status: StatusCode, shows_token: bool) -> Option<String> {
+        let is_hidden = self.1.load(Ordering::Relaxed);
+        match status {
+            StatusCode::FORBIDDEN => self.0.get().cloned(),
+            StatusCode::NOT_FOUND if is_hidden => self.0.get().cloned(),
+            StatusCode::UNAUTHORIZED if shows_token => Some(UNKNOWN_TOKEN.to_owned()),
+            _ => None,
+        }
+    }
+}
 
 /// A request that was refused.
 pub(super) struct DeniedRequest<'a> {
@@ -27,6 +51,7 @@ pub(super) struct DeniedRequest<'a> {
     /// The route, or the path where there is none.
     pub(super) route: &'a str,
     pub(super) path: &'a str,
+    pub(super) status: StatusCode,
 }
 
 /// What was written of late.
@@ -72,7 +97,7 @@ impl DeniedRequests {
         let Some(unwritten) = self.admit(&denied.caller, &route, now) else { return Ok(()) };
         let path: String = denied.path.chars().take(PATH_MAX).collect();
         let detail = json!({
-            "method": denied.method, "path": path, "earlier_refusals_not_recorded": unwritten,
+            "method": denied.method, "path": path, "status": denied.status.as_u16(), "earlier_refusals_not_recorded": unwritten,
         });
         let by = Operator::new(denied.caller, denied.address);
         let mut tx = app.db.begin().await?;

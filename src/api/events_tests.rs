@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, BatchNo, JobCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 fn pulse(id: i64, status: BatchStatus) -> Pulse {

@@ -4,8 +4,8 @@
 //! HTTP status 200, because an admin shows its users no other's words.
 
 use crate::api::connection_limit::Peer;
-use crate::domain::block::BlockStrategy;
-use crate::domain::xxl_run::{XxlJobId, XxlLogId};
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::xxl::xxl_run::{XxlJobId, XxlLogId};
 use crate::engine::xxl::executor::{Answer, Executor, LogEnd, RunAsked};
 use crate::wire::xxl::{APP_NAME_HEADER, JobAsk, LogAsk, LogPage, Reply, RunAsk, TOKEN_HEADER};
 use anyhow::Result;

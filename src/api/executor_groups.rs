@@ -10,7 +10,7 @@ use crate::api::session::Done;
 use crate::app::executor_groups::GroupChange;
 use crate::domain::access::Permission;
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::executor_run::{self, RunSeen};
 use crate::view::executor::{ExecutorGroupDocument, RunDocument, document, run};
 use axum::http::Method;

@@ -8,10 +8,10 @@ use crate::api::route::Noun;
 use crate::api::schedule_changes::{deed, found, may_give, touch};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
+use crate::domain::job::secret::name_a_secret;
 use crate::domain::schedule::Schedule;
-use crate::domain::secret::name_a_secret;
+use crate::domain::schedule::trigger::{Given, Trigger};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Given, Trigger};
 use crate::engine::trigger::schedule_actions::{self, Event};
 use crate::store;
 use crate::store::event_key::KEY_MAX;
@@ -110,7 +110,7 @@ impl ByHand {
 async fn is_served(ask: &Ask, now: Millis) -> Result<bool, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = store::node::members(&mut tx, now).await?;
-    let role = crate::domain::node_placement::Role::Scheduler;
+    let role = crate::domain::cluster::node_placement::Role::Scheduler;
     Ok(members.iter().any(|m| m.offer.roles.contains(&role)))
 }
 

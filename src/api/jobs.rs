@@ -8,7 +8,7 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::job_key::JobKey;
+use crate::domain::job::job_key::JobKey;
 use crate::store::job_list::{self, Filter};
 use crate::store::{self, Tx};
 use crate::view::job::{JobBrief, Standing, Stats, one_of};

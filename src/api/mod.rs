@@ -84,7 +84,8 @@ use crate::api::route::Noun;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, HeaderName, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
@@ -188,18 +189,22 @@ async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) 
     parts.extensions.insert(caller.clone());
     let route = parts.extensions.get::<MatchedPath>().cloned();
     let (method, uri) = (parts.method.clone(), parts.uri.clone());
+    let shows_token = parts.headers.contains_key(AUTHORIZATION);
     let mut response = next.run(Request::from_parts(parts, body)).await;
-    if response.status() == StatusCode::FORBIDDEN
-        && let Some(name) = caller.0.get()
-    {
+    let status = response.status();
+    if let Some(name) = caller.denied(status, shows_token) {
+        // Apart, so that who has no account cannot use up what is kept of those who have one.
+        let record =
+            if status == StatusCode::UNAUTHORIZED { &house.denied_tokens } else { &house.denied };
         let denied = DeniedRequest {
-            caller: name.clone(),
+            caller: name,
+            status,
             address: way.address.clone(),
             method: method.as_str(),
             route: route.as_ref().map_or(uri.path(), MatchedPath::as_str),
             path: uri.path(),
         };
-        if let Err(error) = house.denied.record(&house.app, denied).await {
+        if let Err(error) = record.record(&house.app, denied).await {
             tracing::warn!(error = format!("{error:#}"), "a refusal is not on record");
         }
     }

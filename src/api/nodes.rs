@@ -7,7 +7,7 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
-use crate::domain::script_isolation::ANY_GROUP;
+use crate::domain::job::script_isolation::ANY_GROUP;
 use crate::view::node::{ENDED_MS, Members};
 use schemars::JsonSchema;
 use serde::Deserialize;

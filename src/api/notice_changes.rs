@@ -7,10 +7,10 @@ use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job_key::find_named;
-use crate::domain::outbox_schedule::Snooze;
+use crate::domain::job::job_key::find_named;
+use crate::domain::notification::event::Event;
+use crate::domain::notification::outbox_schedule::Snooze;
 use crate::engine::host_name;
 use crate::store::outbox::Shown;
 use crate::store::{audit, outbox};
@@ -242,7 +242,7 @@ async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
         to.extend(app.config.notify.operators.iter().cloned());
     }
     for one in &to {
-        let read = crate::domain::recipient::Recipient::of(one);
+        let read = crate::domain::notification::recipient::Recipient::of(one);
         read.map_err(|fault| Problem::refused(fault.to_string()))?;
     }
     if to.is_empty() {

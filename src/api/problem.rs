@@ -6,7 +6,7 @@ use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
-use crate::domain::job_key::{JobKey, JobNameError};
+use crate::domain::job::job_key::{JobKey, JobNameError};
 use crate::engine::operate::operator_actions::Moved;
 use crate::store;
 use crate::store::batch::StillOpening;

@@ -184,7 +184,7 @@ mod tests {
         Config::load(Some(std::path::Path::new("/dev/null"))).expect("defaults").limits
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn one_user_leaves_room_for_others() {
         let limits = Limits { expensive_reads: 2, expensive_reads_per_user: 1, ..limits() };
         let reads = ReadLimits::new(&limits).expect("threads");
@@ -200,7 +200,7 @@ mod tests {
         assert!(reads.users.lock().expect("users").is_empty(), "nobody is remembered");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_user_waits_for_a_turn_and_not_in_any_number() {
         let limits = Limits { expensive_reads_per_user: 1, ..limits() };
         let reads = Arc::new(ReadLimits::new(&limits).expect("threads"));
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn one_user_does_not_keep_others_from_having_a_definition_read() {
         let reads = ReadLimits::new(&limits()).expect("threads");
         let _first = reads.enter_definition(1).await.expect("a turn");

@@ -3,7 +3,7 @@
 use crate::api::problem::Problem;
 use crate::app::access::{NotGranted, NotIn, SecondFactorRefused};
 use crate::app::executor_groups::BadGroup;
-use crate::domain::user::Unfit;
+use crate::domain::access::user::Unfit;
 use axum::http::StatusCode;
 
 /// The problem that an error about users is, if it is one.

@@ -323,7 +323,10 @@ async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Re
 /// Reads a body, which is JSON or nothing.
 async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
     let too_long = |_| {
-        let detail = format!("the body is longer than {BODY_MAX} bytes");
+        let detail = format!(
+            "the body is longer than the {BODY_MAX} bytes that a request may have; split a definition by groups, or store \
+             it on the server with: procession apply"
+        );
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-long", detail)
     };
     let reading = tokio::time::timeout(BODY_LIMIT, to_bytes(sent, BODY_MAX)).await;

@@ -7,7 +7,7 @@ use crate::api::secret_route::Said;
 use crate::api::session::Done;
 use crate::app::access::{Credentials, Shown};
 use crate::domain::access::Permission;
-use crate::domain::user::UserName;
+use crate::domain::access::user::UserName;
 use axum::http::Method;
 use qrcode::QrCode;
 use qrcode::render::svg;

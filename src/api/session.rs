@@ -8,10 +8,10 @@ use crate::api::state::csrf;
 use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
 use crate::app::access::{Credentials, Entered, Known, Shown};
+use crate::domain::access::user::UserName;
 use crate::domain::access::{Grants, Permission, Where};
 use crate::domain::id::GroupCode;
-use crate::domain::lang::Lang;
-use crate::domain::user::UserName;
+use crate::domain::text::lang::Lang;
 use axum::http::Method;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -327,7 +327,7 @@ pub(super) struct Sessions {
 /// The sessions of a user as the caller sees them.
 pub(super) async fn sessions_of(
     ask: &Ask,
-    user: crate::domain::user::UserId,
+    user: crate::domain::access::user::UserId,
 ) -> Result<Sessions, Problem> {
     let porter = &ask.house.porter;
     let own = &ask.caller()?.proof;

@@ -13,7 +13,7 @@ use crate::api::stream_access::OpenStreams;
 use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
-use crate::domain::four_eyes::FourEyesRules;
+use crate::domain::permission::four_eyes::FourEyesRules;
 use crate::engine::cluster::health::Vitals;
 use crate::engine::xxl::admin::registry_api::Desk;
 use anyhow::Result;
@@ -45,6 +45,8 @@ pub struct House {
     pub(super) streams: OpenStreams,
     /// Refusals that were put on record of late.
     pub(super) denied: DeniedRequests,
+    /// Requests with tokens that are not known, that were put on record of late.
+    pub(super) denied_tokens: DeniedRequests,
     /// Changes that need a second person.
     pub(super) four_eyes: FourEyesRules,
     /// What this process runs beside what it serves.
@@ -85,6 +87,7 @@ impl House {
             read_limits,
             streams: OpenStreams::default(),
             denied: DeniedRequests::default(),
+            denied_tokens: DeniedRequests::default(),
             four_eyes,
             aside,
             executors,

@@ -95,7 +95,7 @@ async fn was(ask: &Ask, group: &GroupCode, no: Option<u32>) -> Result<Definition
         None => {
             let stored = app.definition().await?;
             let missing = || Problem::not_found(format!("group {group}"));
-            crate::domain::part::of_code(&stored, group).ok_or_else(missing)
+            crate::domain::job::part::of_code(&stored, group).ok_or_else(missing)
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::calendar::{
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::params::{AskedCalendar, calendars_asked};
-use crate::domain::trigger::Trigger;
+use crate::domain::schedule::trigger::Trigger;
 use crate::engine::trigger::schedule_actions as schedules;
 use crate::store::audit::{self, Entry, Operator};
 use crate::store::{self, Tx};

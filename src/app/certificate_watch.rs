@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::config::Config;
-use crate::domain::certificate_expiry::{CertificateEnd, CertificateRole, due_ends};
+use crate::domain::access::certificate_expiry::{CertificateEnd, CertificateRole, due_ends};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::observe::metrics::Meter;

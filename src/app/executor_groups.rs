@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::domain::executor::address::{BadAddress, ExecutorUrl, Place};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::executor_token::{self, TokenError};
 use crate::engine::xxl::admin::registry_api::refuse_own_port;
 use crate::store::audit::{Operator, record_one as record};

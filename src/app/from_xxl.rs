@@ -4,10 +4,10 @@
 use crate::app::access::{self, Authority};
 use crate::app::{App, Apply, executor_groups};
 use crate::db::{Dialect, Keeping, Settings};
-use crate::domain::transport::with_verified_tls;
-use crate::domain::user::UserName;
-use crate::domain::xxl_run::AppName;
-use crate::domain::xxl_tables::XxlTables;
+use crate::domain::access::user::UserName;
+use crate::domain::source::transport::with_verified_tls;
+use crate::domain::xxl::xxl_run::AppName;
+use crate::domain::xxl::xxl_tables::XxlTables;
 use crate::engine::secrets::executor_token::{self, TokenError};
 use crate::import::{NewExecutors, NewUser};
 use crate::store::{self, Db};

@@ -3,7 +3,7 @@
 use crate::app::its_part;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::required_permissions::Demands;
+use crate::domain::permission::required_permissions::Demands;
 use crate::domain::time::Millis;
 use crate::store::{Tx, version};
 use anyhow::Result;

@@ -2,11 +2,11 @@
 //! ran, so that none remembers what was committed.
 
 use crate::app::App;
+use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap, compare_ledgers};
 use crate::domain::id::SourceName;
-use crate::domain::metadata_gap::{HistoryMark, MetadataGap, compare_ledgers};
 use crate::domain::source::Source;
+use crate::domain::source::tx_class::TxClass;
 use crate::domain::time::Millis;
-use crate::domain::tx_class::TxClass;
 use crate::handler::source::{self, SourceFault};
 use crate::store::{self, metadata_gap};
 use anyhow::{Context as _, Result};

@@ -1,9 +1,9 @@
 //! Reads what jobs do to tables on their data sources, and compares those that no dependency orders.
 
 use crate::config::Config;
-use crate::domain::check::Expect;
 use crate::domain::dag::Dag;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::domain::job::check::Expect;
 use crate::domain::job::{Definition, JobDef, SqlText};
 use crate::handler::lineage::{read_catalogue, server_of};
 use crate::lineage::{ConflictReport, JobLineage, LineageTarget, find_conflicts, job_lineage};

@@ -1,11 +1,11 @@
 //! What sends the outbox: its carriers opened, its templates tried.
 
 use crate::app::App;
-use crate::domain::event::{Event, Severity};
 use crate::domain::id::NodeId;
-use crate::domain::lang::Lang;
+use crate::domain::notification::event::{Event, Severity};
+use crate::domain::notification::outbox_schedule;
 use crate::domain::notification::{Both, Letter};
-use crate::domain::outbox_schedule;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::outbox::{self, Sender};

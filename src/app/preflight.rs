@@ -1,6 +1,6 @@
 //! Looks at jobs where they would run, before any of them is started.
 
-pub use crate::domain::preflight::{
+pub use crate::domain::job::preflight::{
     JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
 };
 
@@ -8,10 +8,10 @@ use crate::app::App;
 use crate::app::calendars::used_by;
 use crate::config::Config;
 use crate::domain::calendar::Calendars;
-use crate::domain::dependency::JobDependency;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::dependency::JobDependency;
+use crate::domain::job::preflight::PreflightProblem;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::preflight::PreflightProblem;
 use crate::domain::source::Source;
 use crate::handler::preflight::{PreflightSource, check_sources};
 use anyhow::Result;

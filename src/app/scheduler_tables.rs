@@ -2,9 +2,9 @@
 
 use crate::app::from_xxl::shown_url;
 use crate::db::{Dialect, Keeping, Settings};
-use crate::domain::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::source::DialectName;
-use crate::domain::transport::with_verified_tls;
+use crate::domain::source::scheduler_tables::{SchedulerTables, WantedTables};
+use crate::domain::source::transport::with_verified_tls;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 use secrecy::SecretString;

@@ -3,13 +3,13 @@
 use crate::app::App;
 use crate::definition::{Fault, Loaded, Look};
 use crate::domain::batch::{BatchPlan, plan};
-use crate::domain::eta;
+use crate::domain::forecast::eta;
 use crate::domain::id::{BatchNo, CalendarCode, GroupCode};
 use crate::domain::job::{Definition, Group};
-use crate::domain::order::BatchOrder;
+use crate::domain::schedule::order::BatchOrder;
 use crate::domain::schedule::read_zone;
+use crate::domain::schedule::trigger::{TriggerDef, TriggerWords};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{TriggerDef, TriggerWords};
 use crate::store;
 use anyhow::{Context as _, Result};
 use chrono_tz::Tz;

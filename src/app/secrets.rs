@@ -2,10 +2,10 @@
 
 use crate::app::App;
 use crate::config::{BadConfig, Config};
-use crate::domain::access_rules::uses_of_secrets;
-use crate::domain::group_access::GroupAccess;
-use crate::domain::lease::Uptime;
-use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::access::group_access::GroupAccess;
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::permission::access_rules::uses_of_secrets;
 use crate::domain::time::Millis;
 use crate::engine::attempt::secret_reader::{from_definition, usable};
 use crate::engine::clock::Clock;

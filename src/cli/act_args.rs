@@ -2,7 +2,7 @@
 
 use crate::cli::BatchRef;
 use crate::domain::action::Action;
-use crate::domain::rerun::{Scope, UnknownJobs};
+use crate::domain::action::rerun::{Scope, UnknownJobs};
 use clap::{Args, Subcommand};
 
 /// Verbs of `job` that change jobs of a batch.

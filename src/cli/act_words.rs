@@ -2,9 +2,9 @@
 
 use crate::cli::out;
 use crate::domain::action::Action;
-use crate::domain::action_plan::Cause;
+use crate::domain::action::action_plan::Cause;
 use crate::domain::batch::Batch;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::Acted;
 use crate::view::act::{Row, then};
 use serde_json::json;

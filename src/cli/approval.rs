@@ -2,10 +2,10 @@
 
 use crate::app::{App, EmptyDatabase, whoami};
 use crate::cli::{BadInput, BatchRef, Ended, Global, batch, out};
-use crate::domain::approval::Verdict;
+use crate::domain::access::approval::Verdict;
 use crate::domain::id::GroupCode;
-use crate::domain::job_key::find_named;
-use crate::domain::lang::Lang;
+use crate::domain::job::job_key::find_named;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::approvals::{DecisionRequest, decide, refusal};
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store;

@@ -3,8 +3,8 @@
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, audit_chain, out};
 use crate::domain::id::{BatchNo, GroupCode};
-use crate::domain::job_key::JobFilter;
-use crate::domain::lang::Lang;
+use crate::domain::job::job_key::JobFilter;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::audit::{Entry, Filter, Record, Told};

@@ -3,8 +3,8 @@
 use crate::app::{App, EmptyDatabase};
 use crate::cli::audit::moment;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::audit_chain::AuditHead;
-use crate::domain::lang::Lang;
+use crate::domain::access::audit_chain::AuditHead;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::operate::audit_chain::{self, ChainReport};
 use crate::view::audit::ChainedActLine;

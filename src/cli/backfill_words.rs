@@ -3,7 +3,7 @@
 use crate::cli::out;
 use crate::domain::backfill::{Action, BackfillStatus, EntryStatus, Found, OnFailure, Only, Step};
 use crate::domain::id::BackfillId;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::engine::dispatch::backfill::{Request, Survey};
 use crate::store::backfill::{Backfill, Shown};

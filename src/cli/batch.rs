@@ -6,9 +6,9 @@ use crate::cli::{
     why,
 };
 use crate::domain::batch::Batch;
-use crate::domain::lang::Lang;
-use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::store;
 use crate::view::batch::View;

@@ -3,7 +3,7 @@
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::batch_no::{BatchExpr, BatchExprError, Period, Wanted, range};
 use crate::domain::id::BatchNo;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::day_in;
 use crate::engine::clock::Clock;
 use anyhow::Result;

@@ -5,7 +5,7 @@ use crate::cli::BadInput;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::JobDef;
-use crate::domain::job_key::{JobNameError, find_named};
+use crate::domain::job::job_key::{JobNameError, find_named};
 use crate::store;
 use anyhow::{Context as _, Result};
 use clap::Args;

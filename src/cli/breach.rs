@@ -3,9 +3,9 @@
 use crate::app::{App, whoami};
 use crate::cli::{BadInput, Ended, Global, batch, four_eyes, out};
 use crate::domain::id::JobCode;
+use crate::domain::job::job_key::{JobKey, find_named};
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::job_key::{JobKey, find_named};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::host_name;
 use crate::engine::operate::pause;
 use crate::store;

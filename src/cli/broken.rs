@@ -1,8 +1,8 @@
 //! The rules and checks of a batch that do not hold.
 
 use crate::cli::out;
-use crate::domain::check::Grade;
-use crate::domain::lang::Lang;
+use crate::domain::job::check::Grade;
+use crate::domain::text::lang::Lang;
 use crate::view::batch::View;
 
 /// A table of them; nothing when all hold.

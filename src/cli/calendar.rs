@@ -8,7 +8,7 @@ use crate::cli::{
 use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
 use crate::domain::id::CalendarCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::day_in;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::view::calendar::{as_json, listed};

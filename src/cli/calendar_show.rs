@@ -4,7 +4,7 @@ use crate::cli::{calendar_words, out};
 use crate::domain::batch_no::Period;
 use crate::domain::calendar::{Basis, Calendars, Certainty};
 use crate::domain::id::CalendarCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::view::calendar::{Looks, Mark, looks, worked, year_of};
 use anyhow::Result;
 use chrono::{Datelike as _, NaiveDate, Weekday};

@@ -4,7 +4,7 @@ use crate::app::{Apply, CalendarChange};
 use crate::cli::out;
 use crate::domain::calendar::{Calendar, Calendars, Change, Combine, Day, DayKind, How};
 use crate::domain::id::CalendarCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use std::collections::{BTreeMap, BTreeSet};
 

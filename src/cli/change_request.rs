@@ -3,10 +3,10 @@
 
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::{BadInput, Ended, Global, batch, out};
-use crate::domain::four_eyes::{
+use crate::domain::permission::four_eyes::{
     ChangeDecider, ChangeDecisionRefused, ChangeRequestId, ChangeVerdict,
 };
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::change_request::{self, ChangeFilter};

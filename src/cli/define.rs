@@ -11,9 +11,9 @@ use crate::cli::{Ended, Global, breach, calendar, four_eyes, lineage, out, prefl
 use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
-use crate::domain::lang::Lang;
-use crate::domain::preflight::PreflightProblem;
+use crate::domain::job::preflight::PreflightProblem;
 use crate::domain::source::Source;
+use crate::domain::text::lang::Lang;
 use crate::engine::clock::Clock;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::view::change::{Changed, FaultAt};

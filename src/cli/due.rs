@@ -3,7 +3,7 @@
 
 use crate::cli::out;
 use crate::domain::batch::Snapshot;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::due::Dues;
 
@@ -55,9 +55,9 @@ fn listed(snapshot: &Snapshot, dues: Option<&Dues>, counts: impl Fn(usize) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::forecast::lateness::Lateness;
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::job::{Group, JobDef, Shared};
-    use crate::domain::lateness::Lateness;
     use crate::domain::time::Millis;
     use serde_json::{Value, json};
 

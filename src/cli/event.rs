@@ -4,7 +4,7 @@ use crate::cli::define::remark;
 use crate::cli::schedule_act::{Desk, GivenArgs};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::trigger::schedule_actions::{self, Event, Fired};
 use crate::store::event_key::KEY_MAX;
 use anyhow::Result;

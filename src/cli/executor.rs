@@ -8,7 +8,7 @@ use crate::cli::run::{Signalled, stop_on_signal};
 use crate::cli::serve::{Works, watch};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::config::Duty;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::xxl::executor::Executor;
 use anyhow::Result;
 use clap::Args;

@@ -5,7 +5,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::definition::{self, Format};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::Definition;
-use crate::domain::part;
+use crate::domain::job::part;
 use crate::view::file;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};

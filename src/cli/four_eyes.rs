@@ -3,12 +3,12 @@
 use crate::app::{App, whoami};
 use crate::cli::{batch, out};
 use crate::domain::access::Permission;
-use crate::domain::four_eyes::GuardedAction;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::lang::Lang;
-use crate::domain::required_permissions::Demands;
-use crate::domain::trigger::TriggerDef;
+use crate::domain::permission::four_eyes::GuardedAction;
+use crate::domain::permission::required_permissions::Demands;
+use crate::domain::schedule::trigger::TriggerDef;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::change_requests::{BypassedChange, record_bypass};
 use crate::engine::operate::operator_actions::operator_here;
 use anyhow::Result;

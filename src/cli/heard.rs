@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::cli::{batch, out};
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::store::node;
 use anyhow::Result;
 

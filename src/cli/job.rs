@@ -3,8 +3,8 @@
 use crate::app::EmptyDatabase;
 use crate::cli::{Ended, Global, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::job_key::{JobKey, find_named};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
-use crate::domain::job_key::{JobKey, find_named};
 use crate::store;
 use crate::store::breach::Breach;
 use crate::view::job::{Standing, children, listed, owner_of, parents, whole};

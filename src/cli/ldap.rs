@@ -2,7 +2,7 @@
 
 use crate::app::access::{DirectoryCheck, DirectoryStep, check_directory};
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use anyhow::{Context as _, Result};

@@ -2,7 +2,7 @@
 
 use crate::app::lineage::{DefinitionLineage, GroupLineage};
 use crate::cli::{Ended, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::lineage::{ConflictKind, ConflictSide, JobConflict, LineageCoverage, Place, UnknownJob};
 use anyhow::{Result, anyhow};
 

@@ -3,8 +3,8 @@
 use crate::app;
 use crate::app::lineage::check_lineage;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::did_you_mean::nearest;
-use crate::domain::lang::Lang;
+use crate::domain::text::did_you_mean::nearest;
+use crate::domain::text::lang::Lang;
 use crate::lineage::{JobLineage, JobReading, TableImpact, TableUse, find_impact};
 use anyhow::Result;
 use clap::{Args, Subcommand};

@@ -3,9 +3,9 @@
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Ended, Global, out};
 use crate::domain::id::QueueId;
-use crate::domain::job_key::find_named;
-use crate::domain::lang::Lang;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::job_key::find_named;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::text::lang::Lang;
 use crate::store::{self, log};
 use anyhow::Result;
 use clap::Args;

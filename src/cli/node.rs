@@ -3,8 +3,8 @@
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::lang::Lang;
-use crate::domain::script_isolation::ScriptIsolationReport;
+use crate::domain::job::script_isolation::ScriptIsolationReport;
+use crate::domain::text::lang::Lang;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::operate::operator_actions::operator_here;

@@ -3,12 +3,12 @@
 use crate::app::outbox::NotSent;
 use crate::app::{self, EmptyDatabase, whoami};
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::did_you_mean;
-use crate::domain::event::Event;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job_key::find_named;
-use crate::domain::lang::Lang;
-use crate::domain::outbox_schedule::Snooze;
+use crate::domain::job::job_key::find_named;
+use crate::domain::notification::event::Event;
+use crate::domain::notification::outbox_schedule::Snooze;
+use crate::domain::text::did_you_mean;
+use crate::domain::text::lang::Lang;
 use crate::engine::clock::Clock;
 use crate::engine::host_name;
 use crate::engine::operate::operator_actions::operator_here;
@@ -116,7 +116,8 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
         recipients.extend(app.config.notify.operators.iter().cloned());
     }
     for to in &recipients {
-        crate::domain::recipient::Recipient::of(to).map_err(|fault| BadInput(fault.to_string()))?;
+        crate::domain::notification::recipient::Recipient::of(to)
+            .map_err(|fault| BadInput(fault.to_string()))?;
     }
     if recipients.is_empty() {
         let said = "nobody to send to: give an address, or set notify.channels or notify.operators";

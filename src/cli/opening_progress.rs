@@ -2,7 +2,7 @@
 
 use crate::cli::out;
 use crate::cli::progress::Show;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::opening::unfinished_opening::OpeningProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 

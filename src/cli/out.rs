@@ -1,6 +1,6 @@
 //! The only place that prints: tables and lines to stdout, errors to stderr.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 pub(super) use crate::view::act::state;
 use anyhow::Result;

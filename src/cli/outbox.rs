@@ -3,9 +3,9 @@
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::notify::require_reason;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::job_key::JobFilter;
-use crate::domain::lang::Lang;
-use crate::domain::outbox_schedule::MailStatus;
+use crate::domain::job::job_key::JobFilter;
+use crate::domain::notification::outbox_schedule::MailStatus;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::outbox::{self, Filter, Shown};
 use crate::store::{Tx, audit};

@@ -3,9 +3,9 @@
 use crate::app::EmptyDatabase;
 use crate::cli::{BadInput, Ended, Global, order, out};
 use crate::domain::id::BatchNo;
-use crate::domain::job_key::find_named;
-use crate::domain::lang::Lang;
+use crate::domain::job::job_key::find_named;
 use crate::domain::params::PRECEDENCE;
+use crate::domain::text::lang::Lang;
 use crate::view::job_params::{Asked, Batch, Shown, World};
 use anyhow::Result;
 use chrono::NaiveDate;

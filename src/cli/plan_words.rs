@@ -3,12 +3,12 @@
 use crate::cli::due;
 use crate::cli::eta::{no_history, path_words, reservations};
 use crate::cli::out;
+use crate::domain::batch::history::Basis;
 use crate::domain::dag::Node;
-use crate::domain::dry_run::{ParamChange, Refusal};
-use crate::domain::history::Basis;
+use crate::domain::forecast::dry_run::{ParamChange, Refusal};
 use crate::domain::id::{JobCode, SourceName};
 use crate::domain::job::ParamMode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::plan::{Planned, Since};
 

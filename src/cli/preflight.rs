@@ -2,7 +2,7 @@
 
 use crate::app::preflight::{PreflightFinding, PreflightReport, PreflightSeverity};
 use crate::cli::{BadInput, Ended, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use anyhow::{Result, anyhow};
 
 /// Which findings are printed.

@@ -2,7 +2,7 @@
 
 use crate::cli::out;
 use crate::cli::watch::Watch;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};

@@ -1,7 +1,7 @@
 //! What goes and what stays, as tables and as JSON.
 
 use crate::cli::out;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::retention::{
     AgedGoes, ByTable, DAY_MS, EndedBadly, OfGroup, Options, Rule, Survey,

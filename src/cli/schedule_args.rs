@@ -3,11 +3,11 @@
 use crate::cli::BadInput;
 use crate::domain::calendar::Shift;
 use crate::domain::id::{CalendarCode, GroupCode};
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
-use crate::domain::recipient::Recipient;
+use crate::domain::notification::recipient::Recipient;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{AfterWords, Blackout, Ending, TimingWords};
-use crate::domain::trigger::TriggerWords;
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::Args;

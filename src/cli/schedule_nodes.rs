@@ -1,8 +1,8 @@
 //! Whether any process lives that fires schedules: without one, what is due stays due.
 
 use crate::app::App;
-use crate::domain::lang::Lang;
-use crate::domain::node_placement::Role;
+use crate::domain::cluster::node_placement::Role;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::Result;

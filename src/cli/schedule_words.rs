@@ -1,12 +1,12 @@
 //! Schedules and their firings as people and scripts read them.
 
 use crate::cli::out;
-use crate::domain::firing::{Firing, TriggerId};
-use crate::domain::lang::Lang;
-use crate::domain::misfire::LATE_MS;
+use crate::domain::schedule::firing::{Firing, TriggerId};
+use crate::domain::schedule::misfire::LATE_MS;
+use crate::domain::schedule::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
 use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
-use crate::domain::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
 use crate::view::schedule::local;
 use anyhow::Result;
 use chrono_tz::Tz;

@@ -6,7 +6,7 @@ mod rekey;
 use crate::app::secrets::{AskStores, SecretListing, SecretState};
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, batch, out};
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;

@@ -9,7 +9,7 @@ use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::engine::dispatch::acquire::{Fate, Served};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::operate::audit_chain::AuditSealer;

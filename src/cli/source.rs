@@ -5,12 +5,12 @@ use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
-use crate::domain::dependency::JobDependency;
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
+use crate::domain::job::dependency::JobDependency;
 use crate::domain::source::Source;
-use crate::domain::transport::Transport;
-use crate::domain::tx_class::TxClass;
+use crate::domain::source::transport::Transport;
+use crate::domain::source::tx_class::TxClass;
 use crate::view::preflight::PreflightDocument;
 use crate::view::source::{Uses, as_json};
 use anyhow::Result;

@@ -6,9 +6,9 @@ use crate::app::sources::{
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
-use crate::domain::lang::Lang;
 use crate::domain::source::DialectName;
-use crate::domain::transport::Transport;
+use crate::domain::source::transport::Transport;
+use crate::domain::text::lang::Lang;
 use crate::view::source::Uses;
 
 /// The sources as a table.

@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::history::Durations;
+use crate::domain::batch::history::Durations;
 use crate::domain::id::GroupCode;
+use crate::domain::job::job_key::{JobNameError, find_named};
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::job_key::{JobNameError, find_named};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::job::Stats;
 use anyhow::Result;

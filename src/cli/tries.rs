@@ -1,10 +1,10 @@
 //! What is known of the earlier tries of a batch's jobs, where it says something.
 
 use crate::cli::out;
-use crate::domain::lang::Lang;
-use crate::domain::queue::QueueEntry;
-use crate::domain::run_wait::RunWait;
-use crate::domain::silent_node::SilentNode;
+use crate::domain::cluster::silent_node::SilentNode;
+use crate::domain::executor::run_wait::RunWait;
+use crate::domain::job::queue::QueueEntry;
+use crate::domain::text::lang::Lang;
 use crate::view::batch::View;
 
 /// One line for each job with something to tell.
@@ -59,7 +59,7 @@ fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::domain::id::{BatchId, JobCode, QueueId};
-    use crate::domain::queue::QueueStatus;
+    use crate::domain::job::queue::QueueStatus;
 
     #[test]
     fn only_what_says_something_is_said() {

@@ -4,10 +4,10 @@
 use crate::app::access::{Authority, Change, Initial, Porter, TokenWish, Wanted, grants_document};
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Ended, Global, out};
+use crate::domain::access::user::UserName;
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
-use crate::domain::lang::Lang;
-use crate::domain::user::UserName;
+use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::user::User;
 use anyhow::{Context as _, Result};

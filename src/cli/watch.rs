@@ -2,12 +2,12 @@
 
 use crate::app::App;
 use crate::domain::batch::Snapshot;
+use crate::domain::batch::history::History;
 use crate::domain::dag::Dag;
-use crate::domain::eta::{Forecast, Standing, forecast};
-use crate::domain::history::History;
+use crate::domain::forecast::eta::{Forecast, Standing, forecast};
 use crate::domain::id::{BatchId, BatchNo, JobCode};
-use crate::domain::lang::Lang;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::engine::News;
 use crate::engine::clock::Clock;

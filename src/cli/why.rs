@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::cli::{BatchRef, Ended, Global, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::view::batch::View;
 use crate::view::why;
 use anyhow::Result;

@@ -1,7 +1,7 @@
 //! `[executors]`: this installation as the admin of XXL-JOB's executors.
 
 use super::{BadConfig, Config};
-use crate::domain::network::Network;
+use crate::domain::access::network::Network;
 use serde::Deserialize;
 use std::path::PathBuf;
 

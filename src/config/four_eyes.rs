@@ -1,9 +1,9 @@
 //! `[four_eyes]`: changes that a second person has to approve, by group.
 
 use super::{BadConfig, Config};
-use crate::domain::four_eyes::{FourEyesRule, FourEyesRules, GuardedAction};
+use crate::domain::access::user::UserName;
 use crate::domain::id::GroupCode;
-use crate::domain::user::UserName;
+use crate::domain::permission::four_eyes::{FourEyesRule, FourEyesRules, GuardedAction};
 use anyhow::Result;
 use serde::Deserialize;
 

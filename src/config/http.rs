@@ -1,9 +1,9 @@
 //! `[http]`: where people and programs knock, and how long they may stay.
 
 use super::{BadConfig, Config, SecretSetting};
+use crate::domain::access::network::Network;
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
-use crate::domain::network::Network;
 use crate::outbound::is_here;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};

@@ -4,7 +4,7 @@ use super::http::read_grant;
 use super::notify::secret;
 use super::{BadConfig, SecretSetting};
 use crate::domain::access::Grant;
-use crate::domain::directory_account::normalize_dn;
+use crate::domain::access::directory_account::normalize_dn;
 use crate::outbound::is_here;
 use secrecy::SecretString;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! `[notify]`: how people hear, and when.
 
 use super::{BadConfig, Config, SecretSetting};
-use crate::domain::secret::SharedSecret;
+use crate::domain::job::secret::SharedSecret;
 use crate::engine::outbox;
 use crate::notify::{
     Auth, ChannelOptions, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,

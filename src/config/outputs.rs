@@ -1,6 +1,6 @@
 //! What jobs may hand on.
 
-use crate::domain::output_limits::OutputLimits;
+use crate::domain::job::output_limits::OutputLimits;
 use anyhow::Result;
 use serde::Deserialize;
 

@@ -3,8 +3,8 @@
 use crate::config::Config;
 use crate::db::sqlite_file::{metadata_file, with_companions};
 use crate::domain::id::GroupCode;
-use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
-use crate::domain::script_limits::{CgroupPolicy, ScriptLimitSettings, ScriptLimits};
+use crate::domain::job::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
+use crate::domain::job::script_limits::{CgroupPolicy, ScriptLimitSettings, ScriptLimits};
 use crate::engine::secrets::encryption::KEY_FILE_VARIABLE;
 use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::script_confinement::ScriptFiles;

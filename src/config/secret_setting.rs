@@ -2,7 +2,7 @@
 //! directory and the provider of its logins.
 
 use super::{BadConfig, Config};
-use crate::domain::secret::SharedSecret;
+use crate::domain::job::secret::SharedSecret;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 use std::path::Path;

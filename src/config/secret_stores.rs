@@ -1,9 +1,9 @@
 //! `[secret_stores]`: where secrets of the installation are, and which groups may use them.
 
 use super::{BadConfig, Config};
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, SourceName};
-use crate::domain::script_isolation::ANY_GROUP;
+use crate::domain::job::script_isolation::ANY_GROUP;
 use crate::outbound::is_here;
 use crate::secret_store::secret_file::resolve_path;
 use crate::secret_store::vault::{CredentialSource, VaultAuth, VaultClient, VaultOptions};

@@ -1,7 +1,7 @@
 //! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to executors and their admins.
 
 use super::{BadConfig, Config, Executors, Http};
-use crate::domain::certificate_expiry::CertificateRole;
+use crate::domain::access::certificate_expiry::CertificateRole;
 use crate::outbound::{ClientTlsFiles, NamedFile, provider, unfit_key};
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;

@@ -1,13 +1,13 @@
 //! The one place that reads a clock.
 //!
 //! The database's clock decides: `System` counts on the machine's own count, which nobody can set, from
-//! what the server said the time is (domain/skew.rs). So two nodes with different clocks agree on leases
+//! what the server said the time is (domain/cluster/skew.rs). So two nodes with different clocks agree on leases
 //! and times, and a wall clock that is set while we run moves nothing.
 
 #![expect(clippy::disallowed_methods, reason = "this is the file that wraps the clocks")]
 
-use crate::domain::lease::Uptime;
-use crate::domain::skew::Measurement;
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::cluster::skew::Measurement;
 use crate::domain::time::Millis;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -25,7 +25,7 @@ pub mod secrets;
 pub mod trigger;
 pub mod xxl;
 
-pub use crate::domain::node_placement::{Role, Roles};
+pub use crate::domain::cluster::node_placement::{Role, Roles};
 pub use cluster::node::Node;
 pub use host::host_name;
 pub use news::News;

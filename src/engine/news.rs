@@ -1,7 +1,7 @@
 //! What whoever watches is told once it is committed.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 /// News of a change that is committed; for whoever shows progress. Losing one loses nothing.

@@ -1,6 +1,6 @@
 //! Settings of the engine.
 
-use crate::domain::node_placement::Roles;
+use crate::domain::cluster::node_placement::Roles;
 use crate::remote::executors::ClientTlsFiles;
 use crate::secret_store::SecretStores;
 

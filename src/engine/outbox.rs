@@ -9,7 +9,7 @@ mod send_loop;
 
 use crate::domain::id::NodeId;
 use crate::domain::notification::Letter;
-use crate::domain::outbox_schedule::{self, Snooze};
+use crate::domain::notification::outbox_schedule::{self, Snooze};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::domain::lang::Lang;
-pub use crate::domain::recipient::Recipient;
+pub use crate::domain::notification::recipient::Recipient;
+pub use crate::domain::text::lang::Lang;
 pub use crate::store::outbox::{Filter, Shown};
 pub use delivery_attempt::link;
 

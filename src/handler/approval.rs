@@ -3,10 +3,10 @@
 //! It holds no slot and no connection while it waits. The question is a row, so a second start goes on
 //! with it, and a decision made while no process runs counts.
 
-use crate::domain::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
+use crate::domain::access::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
+use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
-use crate::domain::lang::Lang;
-use crate::domain::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;

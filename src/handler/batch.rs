@@ -5,11 +5,11 @@
 
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::BatchId;
+use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::secret::Value;
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
-use crate::domain::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::params::BoundParam;
-use crate::domain::queue::QueueStatus;
-use crate::domain::secret::Value;
 use crate::handler::run_on_source::end_of;
 use crate::handler::{BatchEnd, Context, StopReason, Task, WorkerHandler};
 use futures_util::future::BoxFuture;

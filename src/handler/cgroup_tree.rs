@@ -3,7 +3,7 @@
 //! The kernel lets a group with processes in it hand no limits on. So this process moves into a group below the one that
 //! it was started in, and the groups of its scripts stand beside that.
 
-use crate::domain::script_limits::{
+use crate::domain::job::script_limits::{
     CgroupController, CgroupPolicy, CgroupSetting, ScriptLimits, find_cgroup_place,
 };
 use crate::handler::process_tree::started;

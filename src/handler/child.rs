@@ -1,11 +1,11 @@
 //! What a script is started with, and what it prints.
 
 use crate::domain::job::ParamMode;
-use crate::domain::outcome::Stream;
-use crate::domain::output_limits::OutputLimits;
+use crate::domain::job::outcome::Stream;
+use crate::domain::job::output_limits::OutputLimits;
+use crate::domain::job::script_isolation::IsolationLevel;
+use crate::domain::job::secret::Value;
 use crate::domain::params::BoundParam;
-use crate::domain::script_isolation::IsolationLevel;
-use crate::domain::secret::Value;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::held_limits::HeldLimits;
 use crate::handler::lines::{Lines, Piece, Place};

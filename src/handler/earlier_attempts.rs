@@ -8,7 +8,7 @@
 //! waited for. A daemon that an earlier start left behind on purpose goes the same way; it cannot
 //! be told apart.
 
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{End, Outcome, Stream};
 use crate::handler::process_tree::{self, Hunt, Process};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, NOTHING_RUNS, Task, UNCONFIRMED};

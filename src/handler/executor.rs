@@ -4,11 +4,11 @@
 //! first one asked for, so it is always safe.
 
 use crate::domain::executor::ExecutorSend;
-use crate::domain::http_call::object;
+use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::secret::Value;
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
-use crate::domain::outcome::{End, Outcome};
 use crate::domain::params::BoundParam;
-use crate::domain::secret::Value;
+use crate::domain::params::http_call::object;
 use crate::handler::remote::{RemoteBody, RemoteCall};
 use crate::handler::run_on_source::end_of;
 use crate::handler::{Context, Task, WorkerHandler};

@@ -1,7 +1,7 @@
 //! Which limits hold a script, and by what: a control group of its own, or the limits of its user.
 
-use crate::domain::outcome::Stream;
-use crate::domain::script_limits::{CgroupController, CgroupPolicy, ScriptLimits};
+use crate::domain::job::outcome::Stream;
+use crate::domain::job::script_limits::{CgroupController, CgroupPolicy, ScriptLimits};
 use crate::handler::cgroup_tree::{CgroupMeans, CgroupOrder};
 use crate::handler::{Context, Task};
 

@@ -4,9 +4,9 @@
 //! URL stays below the host's own. A call that was sent and whose answer never came is UNKNOWN, for
 //! the host may have done it; a GET or HEAD is not, for asking again does no harm.
 
-use crate::domain::http_call;
+use crate::domain::job::outcome::{End, Outcome, Stream};
 use crate::domain::job::{BodyPart, JobKind};
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::params::http_call;
 use crate::domain::time::span_words;
 use crate::handler::http_answer::Answer;
 use crate::handler::run_on_source::end_of;

@@ -1,7 +1,7 @@
 //! What a host answered: bounded in memory, whatever it sends.
 
-use crate::domain::outcome::{Outputs, Stream};
-use crate::domain::output_limits::OutputLimits;
+use crate::domain::job::outcome::{Outputs, Stream};
+use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::text::storable;
 use crate::handler::lines::Lines;
 use crate::handler::log::RunLog;

@@ -1,6 +1,6 @@
 //! Asks once what this machine can isolate scripts with.
 
-use crate::domain::script_isolation::{IsolationLevel, IsolationMeans};
+use crate::domain::job::script_isolation::{IsolationLevel, IsolationMeans};
 use crate::handler::script_confinement::{Confinement, ScriptFiles};
 use crate::handler::script_landlock;
 use crate::handler::script_workdir::Dir;

@@ -10,7 +10,7 @@ use crate::db::control::Control;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Brake, Session, SessionId, Target};
-use crate::domain::outcome::{Outputs, Stream};
+use crate::domain::job::outcome::{Outputs, Stream};
 use crate::handler::liveness_probe::Watched;
 use crate::handler::run_on_source::Fault;
 use crate::handler::stopwatch::Stopwatch;

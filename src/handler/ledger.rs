@@ -10,8 +10,8 @@
 
 use crate::db::fault::{Kind, SessionError};
 use crate::db::session::{Session, Target};
-use crate::domain::outcome::{End, Outcome, Outputs, Reach, Stream};
-use crate::domain::tx_class::TxClass;
+use crate::domain::job::outcome::{End, Outcome, Outputs, Reach, Stream};
+use crate::domain::source::tx_class::TxClass;
 use crate::handler::ledger_table::{Book, Found};
 use crate::handler::run_on_source::{Body, Fault, classed};
 use crate::handler::transactional_body::{LEDGER, Once};

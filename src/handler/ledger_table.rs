@@ -5,7 +5,7 @@ use crate::db::fault::SessionError;
 use crate::db::ledger::TABLE;
 use crate::db::results::{Results, Rows};
 use crate::db::session::Session;
-use crate::domain::outcome::Outputs;
+use crate::domain::job::outcome::Outputs;
 use crate::domain::time::Millis;
 use crate::handler::Task;
 

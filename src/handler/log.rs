@@ -1,8 +1,8 @@
 //! The log of one try while it runs: bounded in memory, whatever a body prints. A line stays here until
 //! its storage is acknowledged.
 
-use crate::domain::outcome::Stream;
-use crate::domain::secret::{Cut, Mask};
+use crate::domain::job::outcome::Stream;
+use crate::domain::job::secret::{Cut, Mask};
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;

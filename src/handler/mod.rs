@@ -66,17 +66,17 @@ mod wait_for_source;
 use crate::db;
 use crate::db::sqlite_file::ProtectedFiles;
 use crate::domain::batch::{BatchOrder, BatchStatus};
-use crate::domain::body::HttpHost;
 use crate::domain::id::{BatchId, QueueId};
+use crate::domain::job::body::HttpHost;
+use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::output_limits::OutputLimits;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::script_isolation::ScriptUsers;
+use crate::domain::job::script_limits::ScriptLimitSettings;
+use crate::domain::job::success_rules::Earlier;
 use crate::domain::job::{JobDef, JobKind};
-use crate::domain::outcome::{End, Outcome, Outputs};
-use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::{BatchValues, BoundParam};
-use crate::domain::queue::QueueStatus;
-use crate::domain::script_isolation::ScriptUsers;
-use crate::domain::script_limits::ScriptLimitSettings;
 use crate::domain::source::Source;
-use crate::domain::success_rules::Earlier;
 use crate::domain::time::Millis;
 use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::isolation_probe::IsolationProbe;
@@ -260,7 +260,7 @@ pub trait Record: Send + Sync {
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
 /// How an outcome says that what was to be stopped could not be seen to go, so that it may still run.
-pub use crate::domain::queue::KILL_UNCONFIRMED as UNCONFIRMED;
+pub use crate::domain::job::queue::KILL_UNCONFIRMED as UNCONFIRMED;
 
 /// How an outcome says that nothing of a dead worker's try is left to be ended.
 pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";

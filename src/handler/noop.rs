@@ -1,8 +1,8 @@
 //! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
 
-use crate::domain::body::FanOut;
+use crate::domain::job::body::FanOut;
+use crate::domain::job::outcome::{End, Outcome, Outputs};
 use crate::domain::job::{AfterCrash, JobKind};
-use crate::domain::outcome::{End, Outcome, Outputs};
 use crate::handler::{Context, Task, WorkerHandler};
 use futures_util::future::BoxFuture;
 

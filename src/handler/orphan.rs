@@ -5,7 +5,7 @@
 
 use crate::db::lock_holder::Holder;
 use crate::db::session::{Session, Target};
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{End, Outcome, Stream};
 use crate::domain::source::Source;
 use crate::handler::kill_escalation::Ladder;
 use crate::handler::wait_for_source::{Away, Trouble, Whose};

@@ -4,7 +4,7 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::job::outcome::{End, Outcome};
 use crate::domain::params::BoundParam;
 use crate::handler::run_on_source::Fault;
 

@@ -13,19 +13,19 @@ use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
 use crate::db::user_grants::quote_user;
-use crate::domain::dependency::JobDependency;
-use crate::domain::did_you_mean::nearest;
-use crate::domain::job::{JobDef, Param, ParamType};
-use crate::domain::mysql_grants::{MysqlGrants, RoutineKind};
-use crate::domain::params::BoundParam;
-use crate::domain::preflight::{
+use crate::domain::job::dependency::JobDependency;
+use crate::domain::job::preflight::{
     CallFacts, CallerFacts, JobPreflight, PreflightFinding, PreflightProblem, PreflightReport,
     PreflightSeverity, SourcePreflight, allow_made_routines, can_be_stopped, judge_call,
     other_definer,
 };
+use crate::domain::job::{JobDef, Param, ParamType};
+use crate::domain::params::BoundParam;
+use crate::domain::source::mysql_grants::{MysqlGrants, RoutineKind};
+use crate::domain::source::statement::{bind_names, split, unfit};
+use crate::domain::source::tx_class::TxClass;
 use crate::domain::source::{DialectName, Source};
-use crate::domain::statement::{bind_names, split, unfit};
-use crate::domain::tx_class::TxClass;
+use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
 use crate::handler::routine_lookup::{LookupError, find_routine};
 use crate::handler::run_on_source::reach;

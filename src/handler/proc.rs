@@ -12,11 +12,11 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{Mode, Routine};
 use crate::db::session::{Arg, Session};
+use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, Stream, array_of_json};
+use crate::domain::job::output_limits::OutputLimits;
+use crate::domain::job::secret::Value;
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
-use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream, array_of_json};
-use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
-use crate::domain::secret::Value;
 use crate::domain::time::span_words;
 use crate::handler::call_values::{
     OutValues, after_call, column_of_last_row, function_values, out_values,

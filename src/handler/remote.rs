@@ -1,11 +1,11 @@
 //! What a job asks of an executor of XXL-JOB, and the door to those executors.
 
-use crate::domain::block::BlockStrategy;
 use crate::domain::executor::GlueLanguage;
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::executor::route::RouteStrategy;
 use crate::domain::id::JobCode;
-use crate::domain::outcome::Outcome;
-use crate::domain::route::RouteStrategy;
-use crate::domain::xxl_run::AppName;
+use crate::domain::job::outcome::Outcome;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::handler::Context;
 use futures_util::future::BoxFuture;
 

@@ -4,8 +4,8 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::routine::{PackageRoutines, Routine};
 use crate::db::session::Session;
-use crate::domain::did_you_mean::nearest;
 use crate::domain::params::BoundParam;
+use crate::domain::text::did_you_mean::nearest;
 use crate::handler::signature::{Name, arrange, choose, list, parse_name, written};
 
 /// Why there is none.

@@ -5,11 +5,11 @@
 //! the group on purpose (`setsid`) is left alone after a success and only named; after a failure
 //! or a stop it is killed too, so that a second start does not meet it.
 
+use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::retry::ErrorClass;
+use crate::domain::job::script_isolation::{IsolationLevel, IsolationPolicy, describe_start};
+use crate::domain::job::script_limits::ScriptLimits;
 use crate::domain::job::{BodyPart, JobKind};
-use crate::domain::outcome::{End, Outcome, Outputs, Stream};
-use crate::domain::retry::ErrorClass;
-use crate::domain::script_isolation::{IsolationLevel, IsolationPolicy, describe_start};
-use crate::domain::script_limits::ScriptLimits;
 use crate::handler::child::{self, Hold, Pipes, Plan, Reader};
 use crate::handler::earlier_attempts;
 use crate::handler::held_limits::HeldLimits;

@@ -1,7 +1,7 @@
 //! The account that a script runs under, as the system knows it.
 
 use crate::domain::id::GroupCode;
-use crate::domain::script_isolation::{ScriptUsers, UserSwitching};
+use crate::domain::job::script_isolation::{ScriptUsers, UserSwitching};
 use nix::unistd::{User, geteuid, getuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The control group of one script, seen from its supervisor: made with its limits, entered by the script alone, ended
 //! as a whole and removed.
 
-use crate::domain::script_limits::read_event;
+use crate::domain::job::script_limits::read_event;
 use crate::handler::cgroup_tree::{
     CgroupOrder, make_attempt_group, process_folder, remove_group, write_setting,
 };

@@ -1,6 +1,6 @@
 //! What a script is shut in with, as its supervisor is told.
 
-use crate::domain::script_isolation::IsolationLevel;
+use crate::domain::job::script_isolation::IsolationLevel;
 use crate::handler::script_account::AccountIds;
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! `::output name=value` lines of a script: each whole, or the script fails.
 
-use crate::domain::output_limits::OutputLimits;
+use crate::domain::job::output_limits::OutputLimits;
 use crate::handler::lines::{Piece, Place};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! A script with a keeper, seen from the worker: starting it, the leash, what the keeper says.
 
-use crate::domain::outcome::Stream;
+use crate::domain::job::outcome::Stream;
 use crate::handler::child::{Pipes, Plan};
 use crate::handler::process_tree::Family;
 use crate::handler::script_exit::{self, Ending};

@@ -1,6 +1,6 @@
 //! A script without a keeper: a child of this process, which outlives it when that is killed.
 
-use crate::domain::outcome::Stream;
+use crate::domain::job::outcome::Stream;
 use crate::handler::child::{Pipes, Plan};
 use crate::handler::process_tree::{Family, Member};
 use crate::handler::script_exit::{self, Ending, Fate};

@@ -4,7 +4,7 @@ use crate::db::dialect::Dialect;
 use crate::db::routine::{Mode, Routine, RoutineParam};
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
-use crate::domain::routine_name::{RoutineName, is_plain_part};
+use crate::domain::source::routine_name::{RoutineName, is_plain_part};
 
 /// A routine's name as a job gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::Session;
+use crate::domain::job::outcome::{Outcome, Outputs, Stream};
+use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
-use crate::domain::outcome::{Outcome, Outputs, Stream};
-use crate::domain::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
-use crate::domain::statement::{
+use crate::domain::source::statement::{
     Statement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
 use crate::domain::time::span_words;

@@ -13,7 +13,7 @@ use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Session, SessionId, Target};
 use crate::db::user_grants::quote_user;
-use crate::domain::mysql_grants::MysqlGrants;
+use crate::domain::source::mysql_grants::MysqlGrants;
 use crate::handler::stopwatch::Stopwatch;
 use std::pin::pin;
 use std::time::Duration;

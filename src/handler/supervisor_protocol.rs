@@ -165,7 +165,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::script_limits::{CgroupController, ScriptLimits};
+    use crate::domain::job::script_limits::{CgroupController, ScriptLimits};
     use crate::handler::script_confinement::FileAccess;
 
     #[test]

@@ -4,7 +4,7 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
-use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{End, Outcome, Outputs};
 use crate::handler::ledger::{Desk, known};
 use crate::handler::ledger_table::{Book, Found};
 use crate::handler::packet_limit::packet_fault;

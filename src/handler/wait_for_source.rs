@@ -7,8 +7,8 @@
 use crate::db::connect_error::{Hope, NoSession};
 use crate::db::fault::SessionError;
 use crate::domain::id::SourceName;
-use crate::domain::outcome::{End, Outcome, Stream};
-use crate::domain::retry::ErrorClass;
+use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::{Millis, span_words};
 use crate::handler::address;
 use crate::handler::run_on_source::classed;

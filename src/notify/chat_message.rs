@@ -1,7 +1,7 @@
 //! A letter as pieces of a chat message; each robot says how a piece looks.
 
-use crate::domain::event::Severity;
 use crate::domain::notification::Letter;
+use crate::domain::notification::event::Severity;
 use crate::domain::text::clip;
 use crate::notify::Message;
 

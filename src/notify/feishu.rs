@@ -1,6 +1,6 @@
 //! A custom robot of a Feishu group: a card, signed in its body.
 
-use crate::domain::event::Severity;
+use crate::domain::notification::event::Severity;
 use crate::notify::chat_message::{self, Piece};
 use crate::notify::http::{Codes, Target};
 use crate::notify::{Channel, Message, NotSent, sign};

@@ -24,8 +24,8 @@ pub use options::{Auth, ChannelOptions, Login, MailOptions, MailTransport};
 pub use options::{Options, SmtpOptions, Tls};
 pub use template::{BadTemplate, Rendered, Templates};
 
-use crate::domain::lang::Lang;
 use crate::domain::notification::Letter;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;

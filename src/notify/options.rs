@@ -1,6 +1,6 @@
 //! What is set about channels, with every secret at hand and none of them shown.
 
-use crate::domain::secret::SharedSecret;
+use crate::domain::job::secret::SharedSecret;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Letters that never were, for trying templates before a true one comes.
 
-use crate::domain::event::Event;
+use crate::domain::notification::event::Event;
 use crate::domain::notification::{Both, Letter};
 
 /// A letter with a value in every field.
@@ -36,10 +36,10 @@ pub(super) fn message() -> crate::notify::Message {
     let letter = full(Event::Failed);
     crate::notify::Message {
         message_id: "procession-17-ab12@host".to_owned(),
-        subject: letter.subject_line(crate::domain::lang::Lang::Zh),
-        text: letter.plain(crate::domain::lang::Lang::Zh),
+        subject: letter.subject_line(crate::domain::text::lang::Lang::Zh),
+        text: letter.plain(crate::domain::text::lang::Lang::Zh),
         html: "<p>作业 LOAD</p>".to_owned(),
-        lang: crate::domain::lang::Lang::Zh,
+        lang: crate::domain::text::lang::Lang::Zh,
         letter,
         at: crate::domain::time::Millis(1_722_448_800_000),
         now: crate::domain::time::Millis(1_722_448_860_000),

@@ -3,9 +3,9 @@
 //! A file of the team is tried with letters of every event in both languages before it is used. Should it
 //! fail nevertheless, the built-in one takes its place: a mail that looks wrong is better than none.
 
-use crate::domain::event::Event;
-use crate::domain::lang::Lang;
+use crate::domain::notification::event::Event;
 use crate::domain::notification::{self, Letter};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::notify::sample;
 use crate::notify::template_fields::{FIELDS, TOPIC, values};

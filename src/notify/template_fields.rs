@@ -1,7 +1,7 @@
 //! What a template may name: a closed set, so that a misspelt name is found before a mail goes out.
 
-use crate::domain::lang::Lang;
 use crate::domain::notification::{Both, Letter};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use minijinja::Value;
 

@@ -1,6 +1,6 @@
 //! A robot of a WeCom group: a markdown message. Its URL is all that protects it; it knows no signature.
 
-use crate::domain::event::Severity;
+use crate::domain::notification::event::Severity;
 use crate::notify::chat_message::{self, Piece};
 use crate::notify::dingtalk::{link, safe};
 use crate::notify::http::{Codes, Target};

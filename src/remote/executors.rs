@@ -5,7 +5,7 @@
 
 use crate::domain::executor::Spoken;
 use crate::domain::text::{clip, storable};
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::outbound::{self, ReloadedClient, Way};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};

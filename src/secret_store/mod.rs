@@ -6,10 +6,10 @@ pub mod secret_file;
 pub mod vault;
 mod vault_answer;
 
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
+use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
-use crate::domain::lease::Uptime;
 use crate::secret_store::secret_file::SecretFile;
 use crate::secret_store::vault::{VaultClient, VaultOptions};
 use secrecy::SecretString;

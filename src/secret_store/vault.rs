@@ -5,7 +5,7 @@
 //! time they are needed, so they can be replaced while the program runs. The API is described at
 //! developer.hashicorp.com/vault/api-docs and in OpenBao's `website/content/api-docs`.
 
-use crate::domain::lease::Uptime;
+use crate::domain::cluster::lease::Uptime;
 use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way, chain, is_here};
 use crate::secret_store::secret_file::{SecretFile, resolve_path};
 use crate::secret_store::vault_answer::{

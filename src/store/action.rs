@@ -1,7 +1,7 @@
 //! What operators do to rows of `job_queue`, each by compare-and-set.
 
 use crate::domain::action::Change;
-use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::job::queue::{QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::queue::{expect_all, reset};

@@ -1,9 +1,9 @@
 //! `api_token`: what programs show instead of a password. Of a token there is only a digest.
 
+use crate::domain::access::user::UserId;
 use crate::domain::access::{Confines, Permission};
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::store::Tx;
 use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};

@@ -2,11 +2,11 @@
 //! approval, a time-out and a kill at the same moment one wins.
 
 use crate::db::{Row, Value};
-use crate::domain::approval::{
+use crate::domain::access::approval::{
     ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus, Verdict,
 };
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::audit::Operator;
 use crate::store::seen::among;

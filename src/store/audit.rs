@@ -1,9 +1,9 @@
 //! `audit_log`: who did what, when and why. Written in the transaction of the change, never changed.
 
 use crate::db::{Row, Value};
-use crate::domain::audit_chain::{AuditHash, AuditHead, StoredAct};
+use crate::domain::access::audit_chain::{AuditHash, AuditHead, StoredAct};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
-use crate::domain::job_key::JobFilter;
+use crate::domain::job::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit_seal::act_of;
 use crate::store::change_request::{self, ApprovedChange};

@@ -1,7 +1,7 @@
 //! `audit_seal` and `audit_head`: the hash chain over the acts of `audit_log`.
 
 use crate::db::{Row, Value};
-use crate::domain::audit_chain::{AuditHash, AuditHead, AuditSeal, StoredAct};
+use crate::domain::access::audit_chain::{AuditHash, AuditHead, AuditSeal, StoredAct};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result, anyhow};

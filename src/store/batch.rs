@@ -10,10 +10,10 @@ pub use opening::{PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, re
 
 use crate::db::{Row, Value};
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
-use crate::domain::firing::FiringId;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::params::BatchValues;
-use crate::domain::queue::QueueStatus;
+use crate::domain::schedule::firing::FiringId;
 use crate::domain::time::Millis;
 use crate::store::hint::{self, Topic};
 use crate::store::long_computation::compute;

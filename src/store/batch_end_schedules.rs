@@ -2,10 +2,10 @@
 
 use crate::db::{Row, Value};
 use crate::domain::batch::BatchStatus;
-use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::BatchId;
+use crate::domain::schedule::firing::{FiringStatus, TriggerId};
+use crate::domain::schedule::trigger::TriggerStatus;
 use crate::domain::time::Millis;
-use crate::domain::trigger::TriggerStatus;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 

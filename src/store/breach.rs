@@ -4,8 +4,8 @@
 //! until the job is declared `tx: none`, or an operator says that it was mended.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode, QueueId};
+use crate::domain::job::job_key::JobKey;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::job_key::JobKey;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

@@ -2,10 +2,10 @@
 //! compare-and-set; that a change is carried out is written in the transaction of the change itself.
 
 use crate::db::{Row, Value};
-use crate::domain::four_eyes::{ChangeRequestId, ChangeRequestStatus, GuardedAction};
-use crate::domain::required_permissions::Demands;
+use crate::domain::access::user::UserId;
+use crate::domain::permission::four_eyes::{ChangeRequestId, ChangeRequestStatus, GuardedAction};
+use crate::domain::permission::required_permissions::Demands;
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::store::audit::Operator;
 use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};

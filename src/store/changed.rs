@@ -6,7 +6,7 @@
 use crate::db::Row;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::queue::{COLUMNS, entry};

@@ -4,7 +4,7 @@ use crate::db::Value;
 use crate::domain::backfill::EntryStatus;
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};

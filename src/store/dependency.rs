@@ -2,8 +2,8 @@
 
 use crate::db::Row;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::domain::trigger_rule::When;
 use crate::store::Tx;
 use crate::store::long_computation::compute;
 use anyhow::{Context as _, Result};

@@ -3,7 +3,7 @@
 use crate::db::{Row, Value};
 use crate::domain::executor::{GONE_MS, Registration, Spoken};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use crate::store::executor_group::texts;
 use anyhow::{Context as _, Result};

@@ -17,11 +17,11 @@ pub use shown::{RunSeen, of_group};
 
 use crate::db::{Row, Value};
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{Ended, RunEnd, RunStatus, StopWhy};
 use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::executor_run::{Ended, RunEnd, RunStatus, StopWhy};
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::{Tx, lock};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! Batches as firings see them: which firing opened one, and which are in the way of the next.
 
 use crate::domain::batch::{Batch, BatchStatus};
-use crate::domain::firing::FiringId;
 use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::schedule::firing::FiringId;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
 use anyhow::{Context as _, Result};

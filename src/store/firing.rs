@@ -1,9 +1,11 @@
 //! `job_firing`: planned times and what became of them. A status changes only by compare-and-set.
 
 use crate::db::{Row, Value};
-use crate::domain::firing::{Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::id::{BatchId, NodeId};
-use crate::domain::misfire;
+use crate::domain::schedule::firing::{
+    Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId,
+};
+use crate::domain::schedule::misfire;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

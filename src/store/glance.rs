@@ -2,9 +2,9 @@
 
 use crate::db::{Row, Value};
 use crate::domain::batch::BatchStatus;
-use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::schedule::firing::{FiringStatus, TriggerId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::queue::{COLUMNS, entry};

@@ -1,7 +1,7 @@
 //! `owner_group` and `allowed_groups`: which groups may use a row of `data_source` or `sealed_secret`.
 
 use crate::db::Row;
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use anyhow::{Context as _, Result};
 

@@ -1,8 +1,8 @@
 //! How long jobs took, read from `job_execution_logs`.
 
-use crate::domain::history::{Durations, History, TRIES};
+use crate::domain::batch::history::{Durations, History, TRIES};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 

@@ -3,8 +3,8 @@
 
 use crate::db;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
-use crate::domain::outcome::{Outcome, Outputs};
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::outcome::{Outcome, Outputs};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::batch::keys;
 use crate::store::hint::{self, Topic};

@@ -1,10 +1,10 @@
 //! `data_source`, `job_group`, `job_def`, `job_dependency`: what may run.
 
 use crate::db::Row;
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::shared_definitions::Owner;
 use crate::domain::job::{Definition, Group, JobDef};
-use crate::domain::shared_definitions::Owner;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};

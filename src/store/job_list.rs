@@ -2,8 +2,8 @@
 
 use crate::db::Value;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::job_key::{self, JobKey, JobNameError, split_qualified};
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::domain::job_key::{self, JobKey, JobNameError, split_qualified};
 use crate::store::Tx;
 use crate::store::dependency::condition;
 use crate::store::job::{external, job};

@@ -4,10 +4,10 @@
 use crate::db::Error;
 use crate::db::single_round_trip::Statement;
 use crate::db::{Row, Value};
+use crate::domain::forecast::lateness::Again;
 use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::lateness::Again;
-use crate::domain::outcome::Stream;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::outcome::Stream;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

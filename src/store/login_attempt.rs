@@ -1,8 +1,8 @@
 //! `login_attempt`: tries to log in that did not succeed. In a table, so that neither a restart nor the
 //! node next door forgets them.
 
+use crate::domain::access::user::{MINUTE_MS, Tries, WIDE_MS};
 use crate::domain::time::Millis;
-use crate::domain::user::{MINUTE_MS, Tries, WIDE_MS};
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 

@@ -1,6 +1,6 @@
 //! `procession_meta`: the newest heartbeat of any process, and the gap that a restored backup has left.
 
-use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
+use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap};
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};

@@ -67,8 +67,8 @@ pub use crate::db::single_round_trip::{Statement, Together};
 pub use crate::db::{Counts, Db, Dialect, Tx};
 
 use crate::db::{self, Value};
-use crate::domain::job_key::JobFilter;
-use crate::domain::lease::Writers;
+use crate::domain::cluster::lease::Writers;
+use crate::domain::job::job_key::JobFilter;
 
 /// Whether an error of this floor came from a database that asks to try again, or from a lost
 /// connection; then the whole transaction may be tried anew.

@@ -5,8 +5,8 @@
 
 use crate::db::{Row, Value};
 use crate::domain::id::GroupCode;
+use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::time::Millis;
-use crate::domain::trigger::TriggerDef;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};

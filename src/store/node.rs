@@ -1,9 +1,9 @@
 //! `cluster_node`: one row per life of a process; its lease covers all that the process owns.
 
 use crate::db::Row;
+use crate::domain::cluster::node_placement::{Role, Roles};
 use crate::domain::id::NodeId;
-use crate::domain::node_placement::{Role, Roles};
-use crate::domain::script_isolation::ScriptIsolationReport;
+use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

@@ -14,12 +14,12 @@ pub use due_notices::{
 pub use notice_actions::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
 pub use outbox_query::{Filter, Shown, counts, list, of_row, one, page};
 
-use crate::domain::event::When;
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::lang::Lang;
 use crate::domain::notice::{Addressee, Notice};
 use crate::domain::notification::Letter;
+use crate::domain::notification::event::When;
 use crate::domain::text::clip;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -172,8 +172,8 @@ pub async fn told_of_failure(
 /// The letter of a row. One that an earlier version wrote, or that a newer one wrote in words that are not
 /// known here, says what its columns say: it must not keep the others from going out.
 fn letter_of(row: &crate::db::Row) -> Result<Letter> {
-    use crate::domain::event::Event;
     use crate::domain::notification::Both;
+    use crate::domain::notification::event::Event;
     let text = row.opt_text("letter")?;
     if let Some(letter) = text.and_then(|text| serde_json::from_str(&text).ok()) {
         return Ok(letter);

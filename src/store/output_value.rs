@@ -5,7 +5,7 @@
 //! a JSON string: PostgreSQL keeps no character U+0000 in a text, and a value may have one.
 
 use crate::db::Value;
-use crate::domain::outcome::{LargeValue, StoredValue};
+use crate::domain::job::outcome::{LargeValue, StoredValue};
 use crate::domain::text::storable;
 use crate::domain::time::Millis;
 use crate::store::Tx;

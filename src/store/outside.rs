@@ -3,11 +3,11 @@
 use crate::db::{Row, Value};
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{Wanted, latest_up_to};
-use crate::domain::external::{ExternalDependency, Seen};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
-use crate::domain::outcome::Outputs;
-use crate::domain::queue::QueueStatus;
-use crate::domain::trigger_rule::When;
+use crate::domain::job::external::{ExternalDependency, Seen};
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::trigger_rule::When;
 use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;

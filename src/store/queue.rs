@@ -7,7 +7,7 @@ pub use settlement_rows::{Settled, settle, settle_all, settled_alike};
 use crate::db::single_round_trip::Statement;
 use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, Taken};
+use crate::domain::job::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, Taken};
 use crate::domain::time::Millis;
 use crate::store::batch::keys;
 use crate::store::{Stale, Tx, output_value};

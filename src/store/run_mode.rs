@@ -2,8 +2,8 @@
 //! it, so `apply` leaves it alone.
 
 use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
-use crate::domain::job_key::JobKey;
-use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::queue::{QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};

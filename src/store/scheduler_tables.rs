@@ -2,7 +2,7 @@
 //! types differ between releases; columns are asked for first, for so do they.
 
 use crate::db::{Dialect, Row};
-use crate::domain::scheduler_tables::{
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables, TablePresence, WantedTable,
     WantedTables,
 };

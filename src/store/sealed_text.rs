@@ -3,8 +3,8 @@
 //! `secrets: NAME: {sealed: TEXT}`, which only a changed definition replaces.
 
 use crate::db::{Row, Value};
-use crate::domain::shared_definitions::{SecretFrom, SecretSource};
-use crate::domain::xxl_run::AppName;
+use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::{Tx, packed, shared};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;

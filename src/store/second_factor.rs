@@ -2,8 +2,8 @@
 //! installation's key; of recovery codes there are only digests. A code is taken by compare-and-set, so of two log-ins
 //! with one code at the same moment one is let in.
 
+use crate::domain::access::user::UserId;
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! `sealed_secret`: secrets sealed under the installation's key; nothing here can open one.
 
 use crate::db::{Row, Tx};
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
 use crate::store::epoch::{self, Epoch};

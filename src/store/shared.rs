@@ -1,11 +1,11 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
 use crate::db::{Row, Value};
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::calendar::Calendars;
-use crate::domain::group_access::GroupAccess;
 use crate::domain::job::Shared;
-use crate::domain::pool::Pool;
-use crate::domain::shared_definitions::{Owner, SecretFrom, SecretSource};
+use crate::domain::job::pool::Pool;
+use crate::domain::job::shared_definitions::{Owner, SecretFrom, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
 use crate::store::{Tx, calendar, secret};

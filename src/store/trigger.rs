@@ -3,10 +3,10 @@
 //! Whoever writes either holds the schedule lock, so that a pass and an operator never meet over one.
 
 use crate::db::Row;
-use crate::domain::firing::{FiringStatus, TriggerId};
 use crate::domain::id::{GroupCode, TriggerCode};
+use crate::domain::schedule::firing::{FiringStatus, TriggerId};
+use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::store::Tx;
 use crate::store::seen::holds;
 use anyhow::{Context as _, Result};

@@ -1,10 +1,10 @@
 //! `app_user` and `user_grant`: who may log in, and what they may do.
 
+use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::domain::user::{UserId, UserName};
 use crate::store::Tx;
 use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};

@@ -1,7 +1,7 @@
 //! `user_session`: who is logged in. Of a session's secret there is only a digest.
 
+use crate::domain::access::user::UserId;
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::store::Tx;
 use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};

@@ -1,9 +1,9 @@
 //! `definition_version`: what was defined of a group, each time it changed.
 
 use crate::db::Row;
-use crate::domain::dependency::stored;
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::GroupCode;
+use crate::domain::job::dependency::stored;
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
 use crate::domain::source::Source;
 use crate::domain::time::Millis;

@@ -2,7 +2,7 @@
 
 use crate::db::Value;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 
 /// The end of a try whose body writes it itself, in its own transaction on this database: the

@@ -2,7 +2,7 @@
 //! are depends on the release, so they are asked for first.
 
 use crate::db::{Dialect, Row};
-use crate::domain::xxl_tables::{
+use crate::domain::xxl::xxl_tables::{
     Signs, UnreadColumn, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser,
 };
 use crate::store::Tx;

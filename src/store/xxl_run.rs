@@ -7,10 +7,10 @@ pub use shown::{Change, batches, changes, count_changes, failures};
 pub use unreported_ends::{Due, claim, due, forget, put_off, taken};
 
 use crate::db::{Row, Value};
-use crate::domain::block::BlockStrategy;
+use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{
+use crate::domain::xxl::xxl_run::{
     AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlRunId, XxlStatus,
 };
 use crate::store::{Tx, lock};

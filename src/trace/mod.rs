@@ -4,7 +4,7 @@
 
 mod otlp;
 
-use crate::domain::span::Span;
+use crate::domain::batch::span::Span;
 use crate::outbound::{self, Way, chain, is_here};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode};

@@ -1,6 +1,6 @@
 //! Spans in the words of OTLP: one request, as protobuf.
 
-use crate::domain::span::{Fact, Span, Went};
+use crate::domain::batch::span::{Fact, Span, Went};
 use crate::domain::time::Millis;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{

@@ -1,8 +1,8 @@
 //! What an operator's action changes, to the row.
 
 use crate::domain::action::Change;
-use crate::domain::action_plan::Cause;
-use crate::domain::queue::{QueueStatus, RunMode};
+use crate::domain::action::action_plan::Cause;
+use crate::domain::job::queue::{QueueStatus, RunMode};
 use crate::engine::operate::operator_actions::Line;
 use schemars::JsonSchema;
 use serde::Serialize;

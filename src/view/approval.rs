@@ -1,8 +1,8 @@
 //! Approvals of jobs as they are shown.
 
 use crate::domain::access::Grants;
-use crate::domain::approval::{ApprovalStatus, Approver};
-use crate::domain::lang::Lang;
+use crate::domain::access::approval::{ApprovalStatus, Approver};
+use crate::domain::text::lang::Lang;
 use crate::store::Tx;
 use crate::store::approval::{Approval, starters};
 use anyhow::Result;

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::domain::backfill::EntryStatus;
 use crate::domain::id::BackfillId;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::backfill::NotBackfilled;
 use crate::store;

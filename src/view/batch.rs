@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::BatchId;
-use crate::domain::outcome::Outputs;
-use crate::domain::queue::{QueueEntry, RunMode};
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::queue::{QueueEntry, RunMode};
 use crate::domain::time::Millis;
 use crate::store;
 use crate::view::due::Dues;

@@ -1,7 +1,7 @@
 //! Jobs that were caught committing by themselves.
 
 use crate::domain::job::JobDef;
-use crate::domain::job_key::JobKey;
+use crate::domain::job::job_key::JobKey;
 use crate::store::breach::Breach;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

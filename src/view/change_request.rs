@@ -1,7 +1,7 @@
 //! Change requests as they are shown.
 
 use crate::domain::access::{Grants, Permission};
-use crate::domain::four_eyes::{
+use crate::domain::permission::four_eyes::{
     ChangeDecider, ChangeRequestStatus, ChangeVerdict, FourEyesRules, GuardedAction,
 };
 use crate::domain::time::Millis;

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::definition;
 use crate::domain::id::{BatchId, JobCode};
-use crate::domain::outcome::Outputs;
+use crate::domain::job::outcome::Outputs;
 use crate::view::batch::View;
 use crate::view::change::Changed;
 use anyhow::Result;

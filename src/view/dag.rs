@@ -2,10 +2,10 @@
 
 use crate::app::App;
 use crate::definition::did_you_mean;
+use crate::domain::batch::history::Basis;
 use crate::domain::batch::{Batch, BatchOrder, Snapshot, plan};
 use crate::domain::dag::Node;
-use crate::domain::eta::{self, Forecast};
-use crate::domain::history::Basis;
+use crate::domain::forecast::eta::{self, Forecast};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;

@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, GroupCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::schedule::trigger::Trigger;
 use crate::domain::time::Millis;
-use crate::domain::trigger::Trigger;
 use crate::store;
 use crate::store::batch::Asked;
 use crate::view::batches::{self, Listed};

@@ -2,8 +2,8 @@
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node;
-use crate::domain::eta::Forecast;
-use crate::domain::lateness::{Alarm, Lateness, is_missed, moments};
+use crate::domain::forecast::eta::Forecast;
+use crate::domain::forecast::lateness::{Alarm, Lateness, is_missed, moments};
 use crate::domain::time::Millis;
 use crate::view::batch::View;
 use serde_json::{Value, json};

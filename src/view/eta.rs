@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::domain::batch::{BatchStatus, Snapshot};
 use crate::domain::dag::Node;
-use crate::domain::eta::Forecast;
-use crate::domain::queue::QueueStatus;
+use crate::domain::forecast::eta::Forecast;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::view::batch::View;
 use crate::view::due::Dues;

@@ -2,7 +2,7 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::part;
+use crate::domain::job::part;
 use crate::domain::source::{DialectName, Source};
 
 /// A group with what it names and the schedules that open it; none when there is no such group.

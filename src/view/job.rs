@@ -1,10 +1,10 @@
 //! Jobs: what is defined, what stands beside it, how long they took.
 
-use crate::domain::history::Durations;
+use crate::domain::batch::history::Durations;
 use crate::domain::id::{JobCode, SourceName};
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::queue::RunMode;
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::domain::job_key::JobKey;
-use crate::domain::queue::RunMode;
 use crate::store::breach::Breach;
 use crate::store::{self, Tx};
 use crate::view::breach;

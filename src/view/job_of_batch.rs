@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
-use crate::domain::lang::Lang;
-use crate::domain::queue::{QueueEntry, QueueStatus, Taken};
-use crate::domain::script_isolation::read_start;
+use crate::domain::job::queue::{QueueEntry, QueueStatus, Taken};
+use crate::domain::job::script_isolation::read_start;
 use crate::domain::source::DialectName;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::log::LoggedChange;

@@ -4,11 +4,11 @@ use crate::app::App;
 use crate::domain::batch::{BatchOrder, Snapshot, plan};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::outcome::Outputs;
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::secret::Value;
 use crate::domain::params::{
     BatchValues, Layer, Outside, ParamError, Resolved, Start, resolve_each,
 };
-use crate::domain::secret::Value;
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::Result;

@@ -3,8 +3,8 @@
 use crate::domain::calendar::{Basis, Calendars, Working};
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::schedule::Anchor;
+use crate::domain::schedule::trigger::{At, Trigger, TriggerStatus};
 use crate::domain::time::{Millis, at_wall_clock};
-use crate::domain::trigger::{At, Trigger, TriggerStatus};
 use crate::store::batch::Asked;
 use crate::store::{self, Tx};
 use crate::view::calendar::Mark;

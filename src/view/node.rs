@@ -1,7 +1,7 @@
 //! The processes that share a database.
 
+use crate::domain::cluster::node_placement::Role;
 use crate::domain::id::NodeId;
-use crate::domain::node_placement::Role;
 use crate::domain::time::Millis;
 use crate::store::node::Member;
 use crate::store::{self, Tx};

@@ -1,6 +1,6 @@
 //! What people are told, and what they do not want to hear for a while.
 
-use crate::domain::outbox_schedule::Snooze;
+use crate::domain::notification::outbox_schedule::Snooze;
 use crate::store::outbox::Shown;
 use anyhow::{Context as _, Result};
 use serde_json::{Value as Json, json};

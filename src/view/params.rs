@@ -3,11 +3,11 @@
 use crate::app::App;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::job::Param;
-use crate::domain::outcome::Outputs;
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::secret;
 use crate::domain::params::{
     Layer, Outside, ParamError, Resolved, Start, outputs_asked, resolve_each,
 };
-use crate::domain::secret;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::Result;

@@ -3,10 +3,10 @@
 use crate::app::{self, App};
 use crate::definition::Change;
 use crate::domain::batch::Batch;
+use crate::domain::batch::history::History;
 use crate::domain::dag::Node;
-use crate::domain::dry_run::{ParamChange, Preview, param_changes};
-use crate::domain::eta::Forecast;
-use crate::domain::history::History;
+use crate::domain::forecast::dry_run::{ParamChange, Preview, param_changes};
+use crate::domain::forecast::eta::Forecast;
 use crate::domain::id::{BatchNo, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::time::Millis;

@@ -1,9 +1,9 @@
 //! What was found of jobs before any of them is started, as documents.
 
-use crate::domain::lang::Lang;
-use crate::domain::preflight::{
+use crate::domain::job::preflight::{
     JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
 };
+use crate::domain::text::lang::Lang;
 use schemars::JsonSchema;
 use serde::Serialize;
 

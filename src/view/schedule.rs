@@ -1,12 +1,12 @@
 //! Schedules and their firings.
 
-use crate::domain::firing::Firing;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Group;
-use crate::domain::lang::Lang;
 use crate::domain::schedule::Timing;
+use crate::domain::schedule::firing::Firing;
+use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerWords};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Trigger, TriggerDef, TriggerWords};
 use anyhow::Result;
 use chrono_tz::Tz;
 use serde_json::{Value, json};

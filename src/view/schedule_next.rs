@@ -1,12 +1,12 @@
 //! When something will fire, and why then: of a schedule that is stored, or of a timing that is tried out.
 
 use crate::domain::calendar::Calendars;
-use crate::domain::firing::{Firing, FiringStatus, Source};
 use crate::domain::id::TriggerCode;
-use crate::domain::lang::Lang;
+use crate::domain::schedule::firing::{Firing, FiringStatus, Source};
+use crate::domain::schedule::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
 use crate::domain::schedule::{Anchor, Occurrence, Skipped, Timing};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, at_wall_clock};
-use crate::domain::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
 use crate::engine::trigger::schedule_actions;
 use crate::store::{self, Tx};
 use crate::view::schedule::local;

@@ -4,7 +4,7 @@ use crate::app::sources::{Password, Place, place};
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::source::Source;
-use crate::domain::tx_class::TxClass;
+use crate::domain::source::tx_class::TxClass;
 use serde_json::{Value, json};
 
 /// A source, and the jobs whose bodies run there.

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::domain::id::BatchId;
-use crate::domain::queue::QueueEntry;
+use crate::domain::job::queue::QueueEntry;
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::Result;

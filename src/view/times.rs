@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::domain::batch::zone_of;
 use crate::domain::dag::{Dag, Node};
-use crate::domain::eta::{self, Forecast, Standing};
+use crate::domain::forecast::eta::{self, Forecast, Standing};
 use crate::domain::id::QueueId;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
 use crate::view::batch::View;

@@ -2,15 +2,15 @@
 
 use crate::app::App;
 use crate::domain::batch::Batch;
+use crate::domain::cluster::node_placement::{Bodies, Role, Site, runs_own};
 use crate::domain::dag::Dag;
-use crate::domain::deferral;
+use crate::domain::dispatch::deferral;
+use crate::domain::dispatch::slots::Resource;
+use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
 use crate::domain::id::{JobCode, QueueId};
-use crate::domain::lang::Lang;
-use crate::domain::node_placement::{Bodies, Role, Site, runs_own};
-use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::slots::Resource;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::domain::why::{Load, Opened, Situation, Whose, Why, explain};
 use crate::engine;
 use crate::store::node::Member;
 use crate::store::{self, Tx};

@@ -4,7 +4,7 @@ use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
-use procession::domain::xxl_run::AppName;
+use procession::domain::xxl::xxl_run::AppName;
 use procession::store::executor_group::{self, KeptToken};
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 
 use crate::api::server::Server;
 use axum::http::Method;
+use procession::domain::access::group_access::GroupAccess;
 use procession::domain::access::{Permission, Role};
-use procession::domain::group_access::GroupAccess;
 use procession::domain::id::GroupCode;
 use procession::store::secret::{self, SealedSecret};
 use serde_json::{Value, json};

@@ -4,10 +4,10 @@
 use crate::api::server::{Answer, Server};
 use crate::util::with_migrated_scratch;
 use axum::http::Method;
+use procession::domain::access::user::UserId;
 use procession::domain::access::{Permission, Role};
-use procession::domain::four_eyes::{ChangeRequestId, ChangeVerdict};
+use procession::domain::permission::four_eyes::{ChangeRequestId, ChangeVerdict};
 use procession::domain::source::DialectName;
-use procession::domain::user::UserId;
 use procession::engine::operate::change_requests::{ChangeDecisionRequest, decide};
 use procession::store::audit::Operator;
 use procession::store::change_request::{self, ApprovedChange, ChangeTaken};
@@ -140,7 +140,7 @@ impl Scene {
     async fn approve_and_die(&self, id: i64) {
         let db = &self.server.app.db;
         let rules = self.server.app.config.four_eyes().expect("rules");
-        let bob = procession::domain::user::UserName::parse("bob").expect("a name");
+        let bob = procession::domain::access::user::UserName::parse("bob").expect("a name");
         let (user, grants) = self.server.house.porter.user(&bob).await.expect("bob");
         let grants = procession::domain::access::Grants::new(grants);
         let request = ChangeDecisionRequest {
@@ -180,14 +180,14 @@ async fn a_forced_job_waits_for_somebody_else_and_is_skipped_once(scene: Scene) 
     assert_eq!(scene.post(ACTIONS, &scene.ann, hold).await.is(200)["written"], true);
     // Neither the author, nor through another token of hers; not who may less, nor who does not see the group.
     refused(&scene.decision(id, "approve", &scene.ann).await, 403, "another person");
-    let ann = procession::domain::user::UserName::parse("ann").expect("a name");
+    let ann = procession::domain::access::user::UserName::parse("ann").expect("a name");
     let other = server.token_of(&ann, 1).await;
     refused(&scene.decision(id, "approve", &other).await, 403, "another person");
     let less = server.token(&[("gl", Role::Operator, &[])]).await;
     refused(&scene.decision(id, "approve", &less).await, 403, "`force` in group gl");
     let foreign = server.token(&[("ar", Role::Admin, &[])]).await;
     scene.decision(id, "approve", &foreign).await.is(404);
-    let bob = procession::domain::user::UserName::parse("bob").expect("a name");
+    let bob = procession::domain::access::user::UserName::parse("bob").expect("a name");
     let looks = server.token_with(&bob, &[Permission::View]).await;
     scene.decision(id, "approve", &looks).await.is(403);
     refused(&scene.decision(id, "break-glass", &scene.root).await, 403, "nobody carry out");

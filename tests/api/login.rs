@@ -4,7 +4,7 @@ use crate::api::server::{Browser, Server, grants};
 use axum::http::Method;
 use procession::app::access::{Change, Initial, Wanted};
 use procession::domain::access::Role;
-use procession::domain::user::UserName;
+use procession::domain::access::user::UserName;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
-use procession::domain::group_access::GroupAccess;
+use procession::domain::access::group_access::GroupAccess;
 use procession::domain::id::GroupCode;
 use procession::domain::time::Millis;
 use procession::store::{self, secret::SealedSecret};

@@ -140,7 +140,7 @@ async fn a_code_is_asked_for_and_works_once(scene: Scene) {
     let refused = server.sent(Method::POST, "/session", &[("x-forwarded-for", FROM)], &body).await;
     assert_eq!(kind_of(&refused, 401), "wrong-login");
     // Tokens are for programs.
-    let name = procession::domain::user::UserName::parse("ada").expect("a name");
+    let name = procession::domain::access::user::UserName::parse("ada").expect("a name");
     let token = server.token_of(&name, 1).await;
     server.get("/groups", &token).await.is(200);
     // Neither secret nor codes stand in the tables, nor on record.

@@ -4,9 +4,9 @@
 use procession::app::job_kinds;
 use procession::definition::load;
 use procession::domain::id::JobCode;
+use procession::domain::job::trigger_rule::When;
 use procession::domain::job::{Definition, JobDef};
 use procession::domain::time::Millis;
-use procession::domain::trigger_rule::When;
 use procession::import::{
     Asked, Given, ImportError, Imported, ItemKind, ItemOutcome, Level, System, import, markdown,
 };
@@ -110,7 +110,7 @@ fn every_fixture_becomes_a_sound_definition() {
     ] {
         let made = taken(system, name);
         assert_sound(&made);
-        for lang in procession::domain::lang::Lang::ALL {
+        for lang in procession::domain::text::lang::Lang::ALL {
             let report = markdown(&made, name, lang);
             for note in &made.notes {
                 assert!(!note.said.pick(lang).is_empty(), "{name}: {note:?}");

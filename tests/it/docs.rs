@@ -9,11 +9,11 @@ use procession::definition::{CalendarForm, read_calendar};
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};
 use procession::domain::calendar::{Calendars, WorkingDays};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
+use procession::domain::job::queue::{Event, QueueStatus};
+use procession::domain::job::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
 use procession::domain::job::{JobDef, Param, Takes};
 use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
-use procession::domain::queue::{Event, QueueStatus};
-use procession::domain::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
-use procession::domain::tx_class::{IdemKey, KeyForm};
+use procession::domain::source::tx_class::{IdemKey, KeyForm};
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection, Row};
@@ -49,7 +49,8 @@ fn check(path: &str, wanted: &str) {
 
 #[test]
 fn state_machine() {
-    let source = std::fs::read_to_string(root("crates/core/src/domain/queue.rs")).expect("source");
+    let source =
+        std::fs::read_to_string(root("crates/core/src/domain/job/queue.rs")).expect("source");
     check("docs/state-machine.md", &state_machine_page(&source));
 }
 
@@ -135,7 +136,7 @@ fn state_machine_page(source: &str) -> String {
     page.push_str(GENERATED);
     page.push_str(
         "\nThe `status` column of `job_queue`. The page is drawn from `QueueStatus::after` in\n\
-         `crates/core/src/domain/queue.rs`, the one function that says what may follow what; an event that is not\n\
+         `crates/core/src/domain/job/queue.rs`, the one function that says what may follow what; an event that is not\n\
          listed for a state is refused there. Final states are drawn with a way to the end: nothing\n\
          more happens to them unless an operator acts.\n\n```mermaid\nstateDiagram-v2\n    [*] --> PENDING\n",
     );

@@ -122,6 +122,7 @@ fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
     let order_of =
         |room: &str| story_order(sources.get(&format!("{room}/mod.rs")).map_or("", String::as_str));
     let orders = STORIES.map(|room| (room, order_of(room)));
+    let inner_orders = inner_orders(sources.get("domain/mod.rs").map_or("", String::as_str));
     let mut found = Vec::new();
     for (path, text) in sources {
         let everything = code_of(text);
@@ -132,6 +133,7 @@ fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
             faults.extend(story(path, &code, (*room, order)));
         }
         faults.extend(parts_alone(path, &code, &orders));
+        faults.extend(order_in_part(path, &code, &inner_orders));
         faults.extend(door_plate(path, text));
         let lines = code_lines(text, &everything, &code);
         if lines > LINES_MAX && !is_test(path) {
@@ -247,6 +249,32 @@ fn story(path: &str, code: &str, (room, order): (&str, &[String])) -> Vec<String
         .map(first_word)
         .filter(|other| place(other).is_some_and(|at| at > own))
         .map(|other| format!("{part} may not name {other}, which comes later in the story order"))
+        .collect();
+    found.dedup();
+    found
+}
+
+/// The files of each folder of the domain in their order, from lines such as `//! - time: time, local_time`.
+fn inner_orders(door: &str) -> BTreeMap<String, Vec<String>> {
+    let lines = door.lines().filter_map(|line| line.strip_prefix("//! - ")?.split_once(": "));
+    lines
+        .map(|(part, files)| (part.to_owned(), files.split(", ").map(str::to_owned).collect()))
+        .collect()
+}
+
+/// Within a folder of the domain a file names only files that stand before it.
+fn order_in_part(path: &str, code: &str, orders: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let Some(part) = part_of(path, "domain").filter(|_| !is_test(path)) else { return Vec::new() };
+    let inside = path.strip_prefix(&format!("domain/{part}/")).unwrap_or(part);
+    let file = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
+    let Some(order) = orders.get(part) else { return Vec::new() };
+    let place = |name: &str| order.iter().position(|o| o == name);
+    // What is no file of the list belongs to the file that has the folder's name.
+    let own = place(file).or_else(|| place(part)).unwrap_or(0);
+    let named = after(code, &format!("crate::domain::{part}::")).into_iter().map(first_word);
+    let later = named.filter(|other| place(other).is_some_and(|at| at > own));
+    let mut found: Vec<String> = later
+        .map(|other| format!("{part}/{file} may not name {other}, which comes later in its folder"))
         .collect();
     found.dedup();
     found
@@ -373,7 +401,8 @@ fn the_table_has_no_circle() {
 /// The faults of one file, beside a domain and an engine whose stories are short.
 fn faults_of(path: &str, text: &str) -> Vec<String> {
     let door = "//! domain: decides. In: a. Out: b.\n//! May name: nothing of ours. Never: c.\n\
-                //! Invariant: d.\n//! Story order: first, second.\n";
+                //! Invariant: d.\n//! Story order: first, second, folder.\n//!\n\
+                //! - folder: low, high\n";
     let engine = "//! engine: a. In: a. Out: b.\n//! May name: domain, secret_store, store, handler, remote, \
                   notify, trace. Never: c.\n//! Invariant: d.\n\
                   //! Story order: clock, attempt, dispatch, trigger.\n";
@@ -421,6 +450,7 @@ const FAULTY: &[(&str, &str, &str)] = &[
     ("engine/attempt/run.rs", "fn f() { println!(\"x\") }", "println! does not belong here"),
     ("domain/first.rs", "use crate::domain::second::X;", "first may not name second"),
     ("domain/first.rs", "use super::second::X;", "first may not name second"),
+    ("domain/folder/low.rs", "use crate::domain::folder::high::X;", "folder/low may not name high"),
     ("domain/third.rs", "", "third is not in the line `Story order:`"),
     (
         "engine/attempt/run.rs",
@@ -468,6 +498,7 @@ const FAULTLESS: &[(&str, &str)] = &[
     ),
     ("store/queue.rs", "pub(crate) fn operand() { my_tokio::spawner(); }"),
     ("domain/second.rs", "use crate::domain::first::X;\nuse super::first::Y;"),
+    ("domain/folder/high.rs", "use crate::domain::folder::low::X;\nuse crate::domain::second::Y;"),
     ("domain/first.rs", "#[cfg(test)]\nmod tests { use super::*; use crate::domain::second::X; }"),
     ("engine/clock.rs", "fn now() { SystemTime::now(); tokio::spawn(x); }"),
     (

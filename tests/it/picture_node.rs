@@ -3,7 +3,7 @@
 use procession::app;
 use procession::domain::batch::{BatchOrder, Snapshot, plan};
 use procession::domain::id::{BatchNo, GroupCode, JobCode};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::time::Millis;
 use procession::picture::{Drawn, External, FORMATS, JobState, Timing, View, Wishes};
 use serde_json::{Value, json};

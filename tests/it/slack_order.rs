@@ -6,13 +6,13 @@
 //! `cargo nextest run --no-capture -E 'test(slack_order)'` prints the table of docs/plan-and-eta.md.
 
 use procession::domain::dag::Dag;
-use procession::domain::deferral::deferrals;
+use procession::domain::dispatch::deferral::deferrals;
+use procession::domain::dispatch::slots::{Needs, Slots};
+use procession::domain::forecast::slack::{Left, Stage};
+use procession::domain::forecast::timeline::{AGEING_MS, Open, play};
 use procession::domain::id::{GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, JobDependency};
-use procession::domain::slack::{Left, Stage};
-use procession::domain::slots::{Needs, Slots};
 use procession::domain::time::Millis;
-use procession::domain::timeline::{AGEING_MS, Open, play};
 use serde_json::Value;
 use std::path::Path;
 

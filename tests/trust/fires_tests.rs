@@ -3,7 +3,7 @@
 use crate::trust::judge::fires::{
     FiringRow, Late, Pace, Ran, Schedule, Seen, Times, Timings, Wrong, judge,
 };
-use procession::domain::firing::{FiringStatus as S, Source};
+use procession::domain::schedule::firing::{FiringStatus as S, Source};
 use proptest::prelude::*;
 
 /// Midnight of a day, in milliseconds.

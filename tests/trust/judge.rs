@@ -15,7 +15,7 @@ mod verdict;
 
 pub(crate) use verdict::{Crime, Judge, Verdict, Violation};
 
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use std::collections::BTreeMap;
 
 /// A job in a batch: batch number and code.

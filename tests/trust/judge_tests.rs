@@ -5,7 +5,7 @@ use crate::trust::judge::{
     judged,
 };
 use crate::trust::spoils::SPOILS;
-use procession::domain::queue::QueueStatus as S;
+use procession::domain::job::queue::QueueStatus as S;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -7,8 +7,8 @@ use procession::db::{Db, Settings};
 use procession::definition;
 use procession::domain::batch::BatchOrder;
 use procession::domain::job::Definition;
-use procession::domain::queue::QueueStatus;
-use procession::domain::script_isolation::ScriptUsers;
+use procession::domain::job::queue::QueueStatus;
+use procession::domain::job::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::engine::Options;
 use procession::engine::clock::Clock;
@@ -122,7 +122,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         secrets_in_files: false,
         protected_files: ProtectedFiles::default(),
         verify_tls: true,
-        outputs: procession::domain::output_limits::OutputLimits::default(),
+        outputs: procession::domain::job::output_limits::OutputLimits::default(),
     };
     let clock = Clock::system();
     QueueDispatcher::start(db.clone(), clock, &options, handlers, None).await.expect("start")

@@ -4,7 +4,7 @@
 //!
 //! The jumps are compiled in with the failpoints (`PROCESSION_WALL_FILE`), because libfaketime is not on
 //! every machine that runs these tests. On SQLite the database's clock is the machine's as well; it is
-//! left alone here, and its jumps are those of `domain/skew.rs`.
+//! left alone here, and its jumps are those of `domain/cluster/skew.rs`.
 
 use crate::trust::clockwork::{ALL, Clockwork, SETTINGS, on, together};
 use crate::trust::nodes::Life;

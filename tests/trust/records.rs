@@ -2,7 +2,7 @@
 
 use crate::trust::judge::{History, LogRow, Mail, QueueRow};
 use crate::trust::oracle::rows;
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 
 /// Queue rows, log rows and mails of everything that is there.
 pub(crate) async fn read(url: &str) -> History {

@@ -3,7 +3,7 @@
 use crate::trust::judge::{
     Class, Crime, Effect, History, LogRow, Mail, Name, Phase, Promise, QueueRow,
 };
-use procession::domain::queue::QueueStatus as S;
+use procession::domain::job::queue::QueueStatus as S;
 
 /// Spoils the history at a job; `None` when that job has nothing to spoil in this way.
 type Spoil = fn(&mut History, usize) -> Option<()>;

@@ -9,7 +9,7 @@ use procession::config::Listening;
 use procession::db::Db;
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
 use procession::domain::source::DialectName;
-use procession::domain::xxl_run::AppName;
+use procession::domain::xxl::xxl_run::AppName;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::secrets::executor_token::digest;

@@ -9,10 +9,10 @@ use procession::db::{Db, Settings};
 use procession::definition;
 use procession::domain::batch::Batch;
 use procession::domain::id::{BatchNo, GroupCode};
-use procession::domain::script_isolation::ScriptUsers;
+use procession::domain::job::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::domain::xxl_run::AppName;
+use procession::domain::xxl::xxl_run::AppName;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::xxl::executor::{Executor, Options};
@@ -301,7 +301,7 @@ pub(crate) async fn start(
         secrets_in_files: false,
         protected_files: ProtectedFiles::default(),
         verify_tls: true,
-        outputs: procession::domain::output_limits::OutputLimits::default(),
+        outputs: procession::domain::job::output_limits::OutputLimits::default(),
     };
     let options = procession::engine::Options {
         max_parallel: 4,

@@ -5,7 +5,7 @@ use procession_core::domain::dag::Dag;
 use procession_core::domain::id::JobCode;
 use procession_core::domain::job::{BodyPart, Definition, JobKind};
 use procession_core::domain::source::DialectName;
-use procession_core::domain::statement::split;
+use procession_core::domain::source::statement::split;
 use procession_core::lineage::{
     Catalogue, ConflictReport, JobLineage, LineageTarget, ObjectName, Table, find_conflicts,
     job_lineage, parse_routine,

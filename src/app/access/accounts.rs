@@ -3,10 +3,10 @@
 use crate::app::access::{
     Authority, LDAP_ISSUER, NotGranted, OneTime, Porter, find, grants_document, record, secret,
 };
+use crate::domain::access::user::{self, UserId, UserName};
 use crate::domain::access::{Grant, Permission, Where};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::domain::user::{self, UserId, UserName};
 use crate::store::user::{NewUser, Origin, User};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};

@@ -2,7 +2,7 @@
 //! account log in, and in which groups is it. TLS is verified, referrals are not followed.
 
 use crate::config::{BadConfig, Ldap as Settings, LdapPassword};
-use crate::domain::directory_account::{
+use crate::domain::access::directory_account::{
     ACCOUNT_ATTRIBUTES, DirectoryEntry, describe_bind_refusal, normalize_dn,
 };
 use crate::domain::time::Millis;

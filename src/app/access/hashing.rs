@@ -1,7 +1,7 @@
 //! Passwords: hashed slowly on purpose, a few at a time, so that who guesses spends our memory only so fast.
 
 use crate::app::access::secret::bytes;
-use crate::domain::legacy_password::{Legacy, kind_of};
+use crate::domain::access::legacy_password::{Legacy, kind_of};
 use anyhow::{Context as _, Result, anyhow};
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine as _;

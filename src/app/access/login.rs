@@ -3,10 +3,10 @@
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::ldap::{DirectoryLogin, is_in_directory};
 use crate::app::access::{NotGranted, Porter, find, record, secret};
-use crate::domain::legacy_password::kind_of;
-use crate::domain::network::address_block;
+use crate::domain::access::legacy_password::kind_of;
+use crate::domain::access::network::address_block;
+use crate::domain::access::user::{self, Tries, Unfit, UserId, UserName, wait_ms};
 use crate::domain::time::Millis;
-use crate::domain::user::{self, Tries, Unfit, UserId, UserName, wait_ms};
 use crate::store::audit::Operator;
 use crate::store::user::User;
 use crate::store::user_session::Session;

@@ -7,7 +7,7 @@ use crate::app::access::login::{Entered, Stranger};
 use crate::app::access::{Porter, find, grants_document, merge_grants, record, secret};
 use crate::config::Oidc;
 use crate::domain::access::Grant;
-use crate::domain::user::UserName;
+use crate::domain::access::user::UserName;
 use crate::store::user::{NewUser, Origin, User};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result, anyhow};

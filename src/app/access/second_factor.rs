@@ -4,12 +4,12 @@
 use crate::app::access::ldap::LDAP_ISSUER;
 use crate::app::access::login::{Credentials, NotIn, Stranger};
 use crate::app::access::{Authority, Porter, find, record, secret};
-use crate::domain::second_factor::{
+use crate::domain::access::second_factor::{
     DIGITS, RECOVERY_CODES, RECOVERY_LETTERS, STEP_SEC, TypedCode, code_wait_ms, group_letters,
     steps_taken,
 };
+use crate::domain::access::user::{UserId, UserName};
 use crate::domain::time::Millis;
-use crate::domain::user::{UserId, UserName};
 use crate::engine::secrets::encryption::{KeyRing, SealError, second_factor_name};
 use crate::store::second_factor::{self, SecondFactor};
 use crate::store::user::User;

@@ -2,9 +2,9 @@
 
 use crate::app::access::login::{Entered, Stranger};
 use crate::app::access::{NotGranted, Porter, grants_document, record, secret};
+use crate::domain::access::user::{self, UserName};
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::time::Millis;
-use crate::domain::user::{self, UserName};
 use crate::store;
 use crate::store::user::{NewUser, Origin};
 use anyhow::{Context as _, Result};

@@ -1,10 +1,10 @@
 //! Tokens: made, listed and taken away by their owner or an administrator.
 
 use crate::app::access::{Authority, NotGranted, Porter, find, record, secret};
+use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Confines, Permission};
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
-use crate::domain::user::{UserId, UserName};
 use crate::store;
 use crate::store::api_token::Token;
 use anyhow::Result;

@@ -161,8 +161,8 @@ impl Desk<'_> {
         let body = json!({"reason": self.said.one("reason")});
         let asked = self.server.post(&path, &body).await?;
         out::note(&match self.lang() {
-            crate::domain::lang::Lang::En => format!("batch {no} is being stopped"),
-            crate::domain::lang::Lang::Zh => format!("正在停止批次 {no}"),
+            crate::domain::text::lang::Lang::En => format!("batch {no} is being stopped"),
+            crate::domain::text::lang::Lang::Zh => format!("正在停止批次 {no}"),
         });
         if self.said.is("no_wait") {
             return if self.global.json { self.show(&asked, &[]) } else { Ok(Ended::Well) };

@@ -3,7 +3,7 @@
 use crate::cli::change_request::{print_list, verdict_line};
 use crate::cli::server::{Desk, USUAL};
 use crate::cli::{Ended, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use anyhow::Result;
 use serde_json::{Value, json};
 

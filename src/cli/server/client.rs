@@ -2,7 +2,7 @@
 
 use crate::cli::server::change_requests::ChangeWaits;
 use crate::cli::{BadInput, out};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::outbound::{self, ClientTlsFiles, NamedFile, Way, chain, client_with, is_here};
 use anyhow::{Context as _, Result, anyhow};
 use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};

@@ -2,7 +2,7 @@
 //! as fields.
 
 use crate::cli::out;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use serde_json::Value;
 
 /// A column: where it stands in a document, and its heading in both languages.

@@ -1,7 +1,7 @@
 //! The approvals that attempts ask for: written with the question, and looked for once a second for all that wait in
 //! this process.
 
-use crate::domain::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
+use crate::domain::access::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;

@@ -3,7 +3,7 @@
 
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::engine::attempt::run::{Report, Surroundings, What};
 use crate::handler::{BatchEnd, Batches};
 use crate::store::{self, Db, batch, queue};

@@ -1,10 +1,10 @@
 //! What the checks of a job found in earlier batches.
 
 use crate::domain::batch::Batch;
-use crate::domain::check::Check;
 use crate::domain::job::JobDef;
-use crate::domain::outcome::Outputs;
-use crate::domain::success_rules::{self, Earlier};
+use crate::domain::job::check::Check;
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::success_rules::{self, Earlier};
 use crate::store::{Db, queue};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;

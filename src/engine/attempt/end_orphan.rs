@@ -4,9 +4,9 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::AfterCrash;
-use crate::domain::outcome::{End, Outcome, Stream};
-use crate::domain::queue::KILL_UNCONFIRMED;
-use crate::domain::secret::Mask;
+use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::queue::KILL_UNCONFIRMED;
+use crate::domain::job::secret::Mask;
 use crate::engine::attempt::approvals::AttemptApprovals;
 use crate::engine::attempt::child_batches::Children;
 use crate::engine::attempt::log_storage::append_of_orphan;

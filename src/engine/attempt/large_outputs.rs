@@ -1,6 +1,6 @@
 //! Values that are stored aside, loaded for the parameters of a job when it begins.
 
-use crate::domain::outcome::OutputValue;
+use crate::domain::job::outcome::OutputValue;
 use crate::engine::attempt::run::{Given, Job, Surroundings};
 use crate::engine::db_retry::answered;
 use crate::store::output_value;

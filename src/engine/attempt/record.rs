@@ -2,11 +2,11 @@
 //! statements that end its row together with its effect.
 
 use crate::domain::id::{NodeId, QueueId};
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::outcome::{AttemptKey, End, Outcome, Outputs};
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::secret::Mask;
 use crate::domain::job::{Param, ParamMode, Secrecy};
-use crate::domain::job_key::JobKey;
-use crate::domain::outcome::{AttemptKey, End, Outcome, Outputs};
-use crate::domain::queue::QueueStatus;
-use crate::domain::secret::Mask;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::attempt::run::{Job, Report, Surroundings, What};

@@ -1,23 +1,23 @@
 //! Runs one try of one job: time limit, log, the body, and what became of it.
 
-use crate::domain::access_rules::{ForbiddenUse, SharedResource};
+use crate::domain::batch::span::{self, SpanId, TraceId};
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::body::HttpHost;
-use crate::domain::check::Check;
-use crate::domain::http_call;
+use crate::domain::cluster::lease;
 use crate::domain::id::{GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
-use crate::domain::lease;
-use crate::domain::outcome::AttemptKey;
-use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream};
+use crate::domain::job::body::HttpHost;
+use crate::domain::job::check::Check;
+use crate::domain::job::outcome::AttemptKey;
+use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, Stream};
+use crate::domain::job::queue::RunMode;
+use crate::domain::job::secret::Mask;
+use crate::domain::job::shared_definitions::SecretFrom;
+use crate::domain::params::http_call;
 use crate::domain::params::{self, BoundParam, Outside, Start};
-use crate::domain::queue::RunMode;
-use crate::domain::secret::Mask;
-use crate::domain::shared_definitions::SecretFrom;
+use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::source::Source;
-use crate::domain::span::{self, SpanId, TraceId};
+use crate::domain::source::tx_class::IdemKey;
 use crate::domain::time::Millis;
-use crate::domain::tx_class::IdemKey;
 use crate::engine::attempt::approvals::{ApprovalPoll, AttemptApprovals};
 use crate::engine::attempt::child_batches::{Ask, Children};
 use crate::engine::attempt::claim_ack::Claimed;

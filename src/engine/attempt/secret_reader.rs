@@ -1,13 +1,13 @@
 //! Fetches secrets where the settings or the definition say they are, or from the sealed ones, just before a body. They
 //! are read anew for each attempt, so that one that was replaced counts from the next attempt on.
 
-use crate::domain::access_rules::{ForbiddenUse, SharedResource};
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
+use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::GroupCode;
-use crate::domain::lease::Uptime;
-use crate::domain::outcome::{End, Outcome};
-use crate::domain::secret::SHORTEST;
-use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::secret::SHORTEST;
+use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::source::{ReadPassword, Source};
 use crate::engine::attempt::run::{Job, Surroundings};
 use crate::engine::attempt::secret_store_wait::AwaitedStore;

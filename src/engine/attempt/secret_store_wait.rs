@@ -3,9 +3,9 @@
 //! That is nobody's failure, as with a data source that is away (`handler/wait_for_source.rs`): nothing of the body has
 //! been sent yet, so the attempt waits for as long as it would wait for a source, and asks whether its row is still its own.
 
-use crate::domain::lease::Uptime;
-use crate::domain::outcome::{End, Outcome, Stream};
-use crate::domain::retry::ErrorClass;
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::span_words;
 use crate::engine::attempt::claim_check::RowClaim;
 use crate::engine::attempt::run::{Job, Surroundings};

@@ -3,7 +3,7 @@
 //! A process that leaves stops what has not begun and waits for what has, unless that can be started
 //! again. Between asking and stopping a body must not slip through, so both go through here.
 
-use crate::domain::lease::Progress;
+use crate::domain::cluster::lease::Progress;
 use std::sync::{Mutex, PoisonError};
 
 /// The gate before one body.

@@ -1,10 +1,10 @@
 //! Whether this process is alive and ready, and why not: asked by the front door, answered within a
 //! second whatever the database does.
 
-use crate::domain::certificate_expiry::{CertificateEnd, due_ends};
-use crate::domain::lease::Uptime;
-use crate::domain::misfire::LATE_MS;
-use crate::domain::skew::Verdict;
+use crate::domain::access::certificate_expiry::{CertificateEnd, due_ends};
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::cluster::skew::Verdict;
+use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;

@@ -3,12 +3,12 @@
 //!
 //! A task of its own: a beat of the dispatcher may wait half a minute for a database that gives no
 //! answer, and the lease must not run out meanwhile without anybody noticing. When the rule of
-//! `domain/lease.rs` says so, every body of this process is told to end; they watch for that
+//! `domain/cluster/lease.rs` says so, every body of this process is told to end; they watch for that
 //! themselves, so it needs no dispatcher and no database.
 
-use crate::domain::lease::{Lease, Step, Uptime, Writers};
-use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
-use crate::domain::skew::{Skew, Verdict};
+use crate::domain::cluster::lease::{Lease, Step, Uptime, Writers};
+use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap};
+use crate::domain::cluster::skew::{Skew, Verdict};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::node::Node;

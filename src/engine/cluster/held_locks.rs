@@ -6,8 +6,8 @@
 //! dead node apply.
 
 use crate::domain::batch::Snapshot;
+use crate::domain::cluster::silent_node::SilentNode;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::silent_node::SilentNode;
 use crate::engine::attempt::end_orphan::{orphan_context, orphan_task};
 use crate::engine::attempt::run::{Job, Surroundings};
 use crate::engine::attempt::secret_reader::SecretReader;

@@ -5,10 +5,10 @@
 //! children were decided and its batch may have ended; `procession logs` shows what came, and an
 //! operator settles it with one command.
 
+use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::lease::Uptime;
-use crate::domain::outcome::{End, Outcome, Stream};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::attempt::run::dated;

@@ -1,8 +1,8 @@
 //! This process as others see it: registered once per life; `heartbeat` renews its lease.
 
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::cluster::skew::{Measurement, SKEW_MS};
 use crate::domain::id::NodeId;
-use crate::domain::lease::Uptime;
-use crate::domain::skew::{Measurement, SKEW_MS};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::host::host_name;

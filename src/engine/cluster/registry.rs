@@ -4,11 +4,11 @@
 //! The process that has a batch stays the only one that writes its rows. One that runs a job for it
 //! writes a report, and this one settles it as if it came from a body of its own.
 
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::cluster::node_placement::{self, Bodies, Load, Roles, Site, Want};
+use crate::domain::dispatch::slots::{Resource, Slots};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::lease::Uptime;
-use crate::domain::node_placement::{self, Bodies, Load, Roles, Site, Want};
-use crate::domain::slots::{Resource, Slots};
 use crate::domain::time::Millis;
 use crate::engine::cluster::held_locks::{AttemptKey, HeldLocks};
 use crate::engine::cluster::node::Node;

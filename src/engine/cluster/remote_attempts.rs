@@ -7,10 +7,10 @@
 //! lost while it ran ends the same way.
 
 use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::cluster::node_placement::{Role, Roles};
 use crate::domain::dag::Dag;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{JobDef, Takes};
-use crate::domain::node_placement::{Role, Roles};
 use crate::engine::attempt::run::tell;
 use crate::handler::{self, StopReason};
 use crate::store::hosted::Given;

@@ -1,7 +1,7 @@
 //! Whether this process is suspended because the database has gone back in time: what is remembered of the
 //! database's past, compared with what it holds.
 
-use crate::domain::metadata_gap::{Continuity, HistoryMark, MetadataGap, compare_history};
+use crate::domain::cluster::metadata_gap::{Continuity, HistoryMark, MetadataGap, compare_history};
 use crate::domain::time::Millis;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

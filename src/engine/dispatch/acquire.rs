@@ -9,9 +9,9 @@ mod batch_reports;
 pub use batch_reports::{Fate, Served};
 
 use crate::domain::batch::Batch;
+use crate::domain::cluster::lease::share;
+use crate::domain::cluster::node_placement::Role;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
-use crate::domain::lease::share;
-use crate::domain::node_placement::Role;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::run_loop::{Pause, Rounds, is_lost, is_revised, why, will_pass};

@@ -2,18 +2,18 @@
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
-use crate::domain::expr::Expr;
+use crate::domain::dispatch::readiness::{Gates, Readiness, Released, Rules};
+use crate::domain::dispatch::ready::{ReadyList, SetAside};
+use crate::domain::dispatch::slots::{Needs, Slots};
 use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
-use crate::domain::outcome::Outputs;
+use crate::domain::job::outcome::Outputs;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::trigger_rule::Edge;
 use crate::domain::params;
-use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::readiness::{Gates, Readiness, Released, Rules};
-use crate::domain::ready::{ReadyList, SetAside};
-use crate::domain::ring::TimeRing;
-use crate::domain::slots::{Needs, Slots};
+use crate::domain::schedule::ring::TimeRing;
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::Edge;
+use crate::domain::value::expr::Expr;
 use crate::engine::attempt::run::Given;
 use crate::engine::cluster::registry::Others;
 use crate::engine::dispatch::claim::{needs, parents_of};

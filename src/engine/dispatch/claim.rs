@@ -1,15 +1,15 @@
 //! What starts next, and where: ready jobs of all batches here are given to free slots of this node and
 //! of the others. No I/O.
 
+use crate::domain::cluster::node_placement::Want;
 use crate::domain::dag::{Dag, Node};
+use crate::domain::dispatch::ready::SetAside;
+use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::dispatch::why::ready_since;
 use crate::domain::id::{BatchId, JobCode, NodeId};
+use crate::domain::job::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::job::{JobDef, Takes};
-use crate::domain::node_placement::Want;
-use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
-use crate::domain::ready::SetAside;
-use crate::domain::slots::{Needs, Slots};
 use crate::domain::time::Millis;
-use crate::domain::why::ready_since;
 use crate::engine::cluster::registry::Runner;
 use crate::engine::cluster::registry::Sites;
 use crate::engine::dispatch::batch::Active;

@@ -2,10 +2,10 @@
 //! No I/O.
 
 use crate::domain::dag::Node;
+use crate::domain::dispatch::settlement::{Settlement, settle_orphan};
 use crate::domain::id::NodeId;
 use crate::domain::job::JobDef;
-use crate::domain::queue::{Event, QueueEntry, QueueStatus, Taken};
-use crate::domain::settlement::{Settlement, settle_orphan};
+use crate::domain::job::queue::{Event, QueueEntry, QueueStatus, Taken};
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::Others;
 use crate::engine::dispatch::batch::Active;

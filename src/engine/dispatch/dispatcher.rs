@@ -9,12 +9,12 @@
 //! after a lost COMMIT only the row knows.
 
 use crate::domain::batch::BatchStatus;
+use crate::domain::cluster::lease::Uptime;
 use crate::domain::dag::Node as Place;
+use crate::domain::dispatch::slots::Slots;
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::lease::Uptime;
 use crate::domain::params::BatchValues;
-use crate::domain::slots::Slots;
 use crate::domain::time::Millis;
 use crate::engine::attempt::approvals::ApprovalPoll;
 use crate::engine::attempt::claim_ack::Claiming;

@@ -5,12 +5,12 @@
 //! that has been.
 
 use crate::domain::batch::Snapshot;
-use crate::domain::body::{FanOut, Items};
 use crate::domain::dag::Node;
-use crate::domain::fan_out;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::JobDef;
+use crate::domain::job::body::{FanOut, Items};
 use crate::domain::params::BoundParam;
+use crate::domain::params::fan_out;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::acquire::OfBatch;
 use crate::engine::dispatch::batch::Active;

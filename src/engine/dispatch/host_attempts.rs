@@ -1,11 +1,11 @@
 //! Runs attempts for batches that other nodes dispatch, and keeps those going whose batch was lost.
 
+use crate::domain::cluster::lease::{Progress, may_be_handed_back};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::lease::{Progress, may_be_handed_back};
-use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::params;
-use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::engine::attempt::run::{Given as Outs, Report, What, run_task, tell};
 use crate::engine::cluster::late_results::Late;
 use crate::engine::cluster::remote_attempts::{HostedAttempt, takes_work};

@@ -1,6 +1,6 @@
 //! Results of a beat that no row took: kept as evidence after its commit, or put off while the database is away.
 
-use crate::domain::outcome::Reach;
+use crate::domain::job::outcome::Reach;
 use crate::engine::attempt::run::{Report, What};
 use crate::engine::cluster::late_results::{Late, keep, word};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;

@@ -2,13 +2,13 @@
 //! they outlive a process. What was missed meanwhile is told by the next beat.
 
 use crate::domain::dag::Node;
-use crate::domain::eta::{self, Standing};
+use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
+use crate::domain::forecast::eta::{self, Standing};
+use crate::domain::forecast::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
 use crate::domain::id::{BatchId, JobCode, QueueId};
-use crate::domain::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
 use crate::domain::notice::Notice;
-use crate::domain::notice_late::{self, Job, Of};
+use crate::domain::notice::notice_late::{self, Job, Of};
 use crate::domain::time::Millis;
-use crate::domain::why::{Load, Opened, Situation, Whose, Why, explain};
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::long_running_alerts::Told;

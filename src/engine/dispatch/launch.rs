@@ -2,12 +2,12 @@
 //! it ready while its claim is being committed; any other begins after that.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::check::Check;
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::JobDef;
+use crate::domain::job::check::Check;
+use crate::domain::job::queue::{QueueEntry, RunMode};
 use crate::domain::params::BoundParam;
-use crate::domain::queue::{QueueEntry, RunMode};
 use crate::engine::attempt::claim_ack::{Claimed, Claiming};
 use crate::engine::attempt::claim_check::LostRow;
 use crate::engine::attempt::run::{Given, Job, run_task};

@@ -1,9 +1,9 @@
 //! Which attempts of dead nodes are waited for while their session locks are held.
 
 use crate::domain::dag::Node as Place;
+use crate::domain::dispatch::settlement::is_lost_for_good;
 use crate::domain::id::BatchId;
-use crate::domain::queue::{QueueStatus, Taken};
-use crate::domain::settlement::is_lost_for_good;
+use crate::domain::job::queue::{QueueStatus, Taken};
 use crate::domain::time::Millis;
 use crate::engine::cluster::held_locks::LockWatcher;
 use crate::engine::dispatch::batch::Active;

@@ -3,12 +3,12 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
+use crate::domain::forecast::lateness::{Alarm, Foretold, slow_after};
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::lateness::{Alarm, Foretold, slow_after};
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::notice::Notice;
-use crate::domain::notice_batch::BatchEnd;
-use crate::domain::notice_late::{self, Job, keyed, running_long_key};
-use crate::domain::queue::QueueStatus;
+use crate::domain::notice::notice_batch::BatchEnd;
+use crate::domain::notice::notice_late::{self, Job, keyed, running_long_key};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::writes::{Changes, JobNotices};

@@ -1,14 +1,14 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
 use crate::domain::action::Action;
+use crate::domain::action::refusal::{Refusal, Refusals};
+use crate::domain::action::rerun::{Scope, UnknownJobs};
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
-use crate::domain::deferral;
+use crate::domain::dispatch::deferral;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::queue::{QueueEntry, QueueStatus};
-use crate::domain::refusal::{Refusal, Refusals};
-use crate::domain::rerun::{Scope, UnknownJobs};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::{Judged, Others};
 use crate::engine::dispatch::acquire::OfBatch;
@@ -92,7 +92,15 @@ impl QueueDispatcher {
         order: &BatchOrder,
         by: &str,
     ) -> Result<Opening> {
-        open_as(&self.process.db, Some(self.process.node.id()), defs, order, by, self.process.clock.now()).await
+        open_as(
+            &self.process.db,
+            Some(self.process.node.id()),
+            defs,
+            order,
+            by,
+            self.process.clock.now(),
+        )
+        .await
     }
 
     /// Reads batches that were created into memory, and writes the queue rows that are still missing.

@@ -1,8 +1,8 @@
 //! What whoever watches a batch hears of it. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::outcome::Stream;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::outcome::Stream;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;

@@ -1,6 +1,6 @@
 //! Values of outputs that another node has stored with its report, for conditions and lists of a batch here.
 
-use crate::domain::outcome::{LargeValue, LargeValues, StoredValue};
+use crate::domain::job::outcome::{LargeValue, LargeValues, StoredValue};
 use crate::engine::attempt::run::{Report, What};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::opening::large_values::references;

@@ -1,8 +1,8 @@
 //! The loop around the beat: when to beat, when to rest, what to do when the database is away.
 
 use crate::domain::batch::BatchStatus;
+use crate::domain::cluster::poll_interval;
 use crate::domain::id::BatchId;
-use crate::domain::poll_interval;
 use crate::domain::time::Millis;
 use crate::engine::cluster::heartbeat::Beating;
 use crate::engine::dispatch::backfill::BackfillTaken;
@@ -138,7 +138,9 @@ impl QueueDispatcher {
             Ok(_) => self.process.meter.dispatch_succeeded(),
             Err(error) if is_lost(error) || is_stale(error) => {}
             Err(error) => {
-                self.process.meter.dispatch_failed(store::obstacle(error), self.process.clock.uptime());
+                self.process
+                    .meter
+                    .dispatch_failed(store::obstacle(error), self.process.clock.uptime());
             }
         }
     }

@@ -1,12 +1,12 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::job_key::JobKey;
+use crate::domain::dispatch::settlement::{Settlement, Try, settle, stopped};
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::outcome::{End, LargeValues, Outcome};
+use crate::domain::job::queue::{Event, QueueStatus};
+use crate::domain::job::retry::roll;
 use crate::domain::notice::{About, JobEnd};
-use crate::domain::outcome::{End, LargeValues, Outcome};
-use crate::domain::queue::{Event, QueueStatus};
-use crate::domain::retry::roll;
-use crate::domain::settlement::{Settlement, Try, settle, stopped};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::attempt::record::{columns_of, state_of};

@@ -4,8 +4,8 @@
 //! A clean stop leaves no outcome that nobody knows: a body that must not be started twice is waited
 //! for, however long it takes. Whoever cannot wait sends the signal again, which is a crash.
 
+use crate::domain::cluster::lease::{Progress, Uptime, may_be_handed_back};
 use crate::domain::id::BatchId;
-use crate::domain::lease::{Progress, Uptime, may_be_handed_back};
 use crate::engine::attempt::run::tell;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::handler::{self, StopReason};

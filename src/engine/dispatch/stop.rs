@@ -3,10 +3,10 @@
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
+use crate::domain::dispatch::readiness::Released;
+use crate::domain::dispatch::settlement::Retries;
 use crate::domain::job::OnFailure;
-use crate::domain::queue::{Event, NOT_LOOKED_UP, QueueStatus};
-use crate::domain::readiness::Released;
-use crate::domain::settlement::Retries;
+use crate::domain::job::queue::{Event, NOT_LOOKED_UP, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::attempt::run::tell;
 use crate::engine::dispatch::batch::Active;

@@ -1,11 +1,11 @@
 //! Batches that jobs open: asked for by a body, opened and watched by the dispatcher of the same
 //! process, so that parent and child end in one place.
 
+use crate::domain::action::rerun::UnknownJobs;
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchError, BatchOrder};
 use crate::domain::id::{BadName, BatchId, QueueId};
-use crate::domain::open_check::plan_opening;
-use crate::domain::queue::QueueStatus;
-use crate::domain::rerun::UnknownJobs;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::attempt::child_batches::Ask;
 use crate::engine::attempt::run::{Report, What};

@@ -1,9 +1,9 @@
 //! What the dispatcher tells the meter.
 
+use crate::domain::cluster::node_placement::Role;
 use crate::domain::id::QueueId;
 use crate::domain::job::JobDef;
-use crate::domain::node_placement::Role;
-use crate::domain::outcome::{End, Outcome};
+use crate::domain::job::outcome::{End, Outcome};
 use crate::engine::cluster::health::Vitals;
 use crate::engine::cluster::process::Process;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;

@@ -1,9 +1,9 @@
 //! What is committed becomes spans.
 
+use crate::domain::batch::span::{self, TryEnd};
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::dag::Node as Place;
 use crate::domain::id::BatchId;
-use crate::domain::span::{self, TryEnd};
 use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;

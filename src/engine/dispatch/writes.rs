@@ -2,9 +2,9 @@
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::job::queue::{QueueStatus, Taken};
 use crate::domain::notice::Notice;
-use crate::domain::notice_batch;
-use crate::domain::queue::{QueueStatus, Taken};
+use crate::domain::notice::notice_batch;
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::Runner;
 use crate::engine::dispatch::long_running_alerts::Told;

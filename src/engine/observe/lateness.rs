@@ -1,14 +1,14 @@
 //! The moments at which owners of a batch may have to hear that something is late, and its forecasts: found when the batch is
 //! read, so that they outlive a process.
 
+use crate::domain::batch::history::{Durations, History};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node;
-use crate::domain::history::{Durations, History};
-use crate::domain::id::{JobCode, QueueId};
-use crate::domain::lateness::{
+use crate::domain::forecast::lateness::{
     self, Again, Alarm, Foretold, HELD_AFTER_SEC, is_missed, is_of_an_earlier_run, moments,
 };
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::id::{JobCode, QueueId};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
 use anyhow::Result;

@@ -12,8 +12,8 @@ mod process;
 mod retention;
 mod spans;
 
-use crate::domain::certificate_expiry::CertificateEnd;
-use crate::domain::lease::Uptime;
+use crate::domain::access::certificate_expiry::CertificateEnd;
+use crate::domain::cluster::lease::Uptime;
 use crate::store::Counts;
 use certificates::Certificates;
 use cluster::Cluster;

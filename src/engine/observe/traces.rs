@@ -1,7 +1,7 @@
 //! Traces: what is committed becomes spans, which a task of its own sends, many at a time. Whoever dispatches
 //! never waits for it: when the collector is away or slow, spans are dropped, and counted.
 
-use crate::domain::span::Span;
+use crate::domain::batch::span::Span;
 use crate::engine::observe::metrics::Meter;
 use crate::trace::{Exporter, NotTaken};
 use std::sync::Arc;

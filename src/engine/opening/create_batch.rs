@@ -1,10 +1,10 @@
 //! An order becomes rows: snapshot and one queue row per active job.
 
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan, start_times};
 use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
 use crate::domain::job::Definition;
-use crate::domain::open_check::plan_opening;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::host::host_name;

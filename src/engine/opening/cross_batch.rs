@@ -3,10 +3,10 @@
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::batch_no::Wanted;
 use crate::domain::dag::Node;
-use crate::domain::external::{Expired, ExternalDependency, Missing, Seen, Waiting, judge};
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::external::{Expired, ExternalDependency, Missing, Seen, Waiting, judge};
+use crate::domain::job::trigger_rule::{Edge, Tally, When};
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::{Edge, Tally, When};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use std::collections::hash_map::Entry;

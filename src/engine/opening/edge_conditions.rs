@@ -1,15 +1,15 @@
 //! Conditions on outputs, answered from those that memory keeps.
 
 use crate::domain::batch::Snapshot;
-use crate::domain::body::Items;
-use crate::domain::expr::Expr;
 use crate::domain::id::JobCode;
 use crate::domain::id::QueueId;
+use crate::domain::job::body::Items;
+use crate::domain::job::outcome::{OutputValue, Outputs};
+use crate::domain::job::queue::QueueEntry;
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{JobDef, output_of};
-use crate::domain::outcome::{OutputValue, Outputs};
 use crate::domain::params;
-use crate::domain::queue::QueueEntry;
-use crate::domain::trigger_rule::When;
+use crate::domain::value::expr::Expr;
 use crate::engine::opening::large_values::{NamesByJob, load_values};
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};

@@ -2,7 +2,7 @@
 //! outputs come into its memory, parameters when their job begins.
 
 use crate::domain::id::JobCode;
-use crate::domain::outcome::{Outcome, Outputs, StoredValue};
+use crate::domain::job::outcome::{Outcome, Outputs, StoredValue};
 use crate::store::{Tx, output_value};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap};

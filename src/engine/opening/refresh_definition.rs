@@ -1,10 +1,10 @@
 //! What a batch goes on with when it takes over the present definition.
 
 use crate::domain::batch::{Batch, Snapshot, as_opened};
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::domain::queue::{QueueEntry, QueueStatus};
 use crate::engine::opening::refused::Refused;
 use anyhow::Result;
 use std::collections::HashSet;

@@ -2,10 +2,10 @@
 //! for all that wait in it.
 
 use crate::domain::access::Grants;
-use crate::domain::approval::{ApprovalStatus, Approver, ApproverRefused, Verdict};
+use crate::domain::access::approval::{ApprovalStatus, Approver, ApproverRefused, Verdict};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
-use crate::domain::queue::QueueEntry;
+use crate::domain::job::queue::QueueEntry;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::store::approval::Approval;

@@ -3,7 +3,7 @@
 //! An act waits for nobody: seals are made of committed rows, by one process at a time under the row of `audit_head`.
 //! The decision is docs/adr/0032-audit-chain.md.
 
-use crate::domain::audit_chain::{AuditHash, AuditHead};
+use crate::domain::access::audit_chain::{AuditHash, AuditHead};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::process::Process;

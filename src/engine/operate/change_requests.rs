@@ -2,16 +2,16 @@
 //! over. Each step is a row, an act on record and its notifications in one transaction.
 
 use crate::domain::access::Grants;
-use crate::domain::four_eyes::{
+use crate::domain::access::user::UserId;
+use crate::domain::id::GroupCode;
+use crate::domain::notice::notice_change::{ChangeAudience, ChangeNotice};
+use crate::domain::permission::four_eyes::{
     ChangeDecider, ChangeDecisionRefused, ChangeRequestId, ChangeRequestStatus, ChangeVerdict,
     DecidedChange, FourEyesRules, GuardedAction, SecondPersonRule,
 };
-use crate::domain::id::GroupCode;
-use crate::domain::notice_change::{ChangeAudience, ChangeNotice};
-use crate::domain::required_permissions::Demands;
+use crate::domain::permission::required_permissions::Demands;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::domain::user::UserId;
 use crate::store::audit::{Entry, Operator};
 use crate::store::change_request::{self, ChangeDecision, ChangeRequest, NewChangeRequest};
 use crate::store::{Db, Tx, audit, job, outbox};

@@ -2,19 +2,19 @@
 //! with the reason; whichever process dispatches the batch sees that its revision has moved and
 //! reads it anew. So a command works whoever has the batch, and also when nobody has.
 
+use crate::domain::action::action_plan::{self, Cause, Scene, Step};
+use crate::domain::action::refusal::{Refusal, Refusals};
 use crate::domain::action::{Action, Change};
-use crate::domain::action_plan::{self, Cause, Scene, Step};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node as Place;
-use crate::domain::expr::Expr;
+use crate::domain::dispatch::readiness::Rules;
 use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::job_key::find_named;
-use crate::domain::queue::{NOT_LOOKED_UP, QueueEntry, QueueStatus, RunMode};
-use crate::domain::readiness::Rules;
-use crate::domain::refusal::{Refusal, Refusals};
+use crate::domain::job::job_key::find_named;
+use crate::domain::job::queue::{NOT_LOOKED_UP, QueueEntry, QueueStatus, RunMode};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
+use crate::domain::value::expr::Expr;
 use crate::engine::host::host_name;
 use crate::engine::opening::cross_batch;
 use crate::engine::opening::edge_conditions::outputs_of;

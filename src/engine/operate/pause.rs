@@ -2,8 +2,8 @@
 
 use crate::domain::action::Action;
 use crate::domain::id::BatchId;
-use crate::domain::job_key::JobKey;
-use crate::domain::queue::RunMode;
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::queue::RunMode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::operate::operator_actions::of_batch;

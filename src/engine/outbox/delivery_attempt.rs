@@ -1,8 +1,8 @@
 //! One letter on its way: completed, drawn, carried, judged.
 
 use super::Sender;
+use crate::domain::notification::outbox_schedule;
 use crate::domain::notification::{Letter, Topic};
-use crate::domain::outbox_schedule;
 use crate::domain::time::{Millis, span_words};
 use crate::notify::{Message, NotSent};
 use crate::store;

@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::domain::notice::Notice;
-use crate::domain::notice_trigger;
+use crate::domain::notice::notice_trigger;
 use crate::domain::time::Millis;
 use crate::store::node::Member;
 use crate::store::{self, outbox};

@@ -1,8 +1,8 @@
 //! Which batches go: the rule, with what has to be read to ask it.
 
 use super::Options;
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchId, GroupCode};
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::retention::{Kept, Names, Need, Old, next_numbers};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Candidate, Cursor};

@@ -2,7 +2,7 @@
 //! digest, by which it is known when they show it.
 
 use crate::domain::executor::token::{BadToken, fit};
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::encryption::{KeyRing, SealError};
 use crate::store::executor_group::KeptToken;
 use base64::Engine as _;

@@ -3,9 +3,9 @@
 
 use crate::domain::calendar::{CalendarWarning, Lack, warnings};
 use crate::domain::id::CalendarCode;
-use crate::domain::notice_trigger::{self as words, Audience};
+use crate::domain::notice::notice_trigger::{self as words, Audience};
+use crate::domain::schedule::trigger::{Trigger, TriggerStatus};
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::store::{self, Db, calendar, job, outbox, trigger};
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate};

@@ -4,10 +4,10 @@
 //! delays no firing that was decided before. What is in memory is never the truth: rows that this
 //! process drops, or another left behind, are found by the look and fired once.
 
-use crate::domain::firing::{Firing, FiringId};
-use crate::domain::lease::Uptime;
-use crate::domain::misfire::is_missed;
-use crate::domain::ring::TimeRing;
+use crate::domain::cluster::lease::Uptime;
+use crate::domain::schedule::firing::{Firing, FiringId};
+use crate::domain::schedule::misfire::is_missed;
+use crate::domain::schedule::ring::TimeRing;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;

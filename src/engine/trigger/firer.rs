@@ -5,12 +5,12 @@
 //! than ten times in a minute goes through the slow one, so that it delays no other. What does not fit
 //! waits in memory until it is missed; its row is there until the misfire policy has decided.
 
-use crate::domain::firing::{Firing, FiringStatus, TriggerId};
 use crate::domain::id::NodeId;
 use crate::domain::job::Definition;
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::firing::{Firing, FiringStatus, TriggerId};
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::engine::clock::Clock;
 use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::hand_over::{Handed, Try};

@@ -1,10 +1,10 @@
 //! What follows the end of a batch: a firing of a schedule of kind `after`, the beginning of a fixed delay.
 
 use crate::domain::calendar::Calendars;
-use crate::domain::firing::{FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::schedule::trigger::Trigger;
 use crate::domain::schedule::{Anchor, Ending, Schedule};
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::Trigger;
 use crate::engine::trigger::planner::Work;
 use crate::store::batch_end_schedules::{Delay, End, Following, mark_after};
 use crate::store::trigger::Standing;

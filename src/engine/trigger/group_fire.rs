@@ -7,11 +7,11 @@
 //! decides about it by itself.
 
 use crate::domain::batch::{Batch, BatchPlan};
-use crate::domain::firing::{Firing, FiringId, FiringStatus, TriggerId};
 use crate::domain::id::{BatchNo, GroupCode};
-use crate::domain::overlap::{self, Overlap, Turn};
+use crate::domain::schedule::firing::{Firing, FiringId, FiringStatus, TriggerId};
+use crate::domain::schedule::overlap::{self, Overlap, Turn};
+use crate::domain::schedule::trigger::{QUEUE_DISPATCHER, Trigger};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{QUEUE_DISPATCHER, Trigger};
 use crate::engine::opening::create_batch::new_entries;
 use crate::engine::trigger::firer::{AWAY_MS, Firer};
 use crate::engine::trigger::hand_over::{Handed, ahead, plans_of};

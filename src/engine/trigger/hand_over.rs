@@ -4,14 +4,14 @@
 //! two processes with the same firing one waits at the row and then finds it done. A retry or a time-out
 //! of a firing therefore never makes a second batch.
 
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus};
-use crate::domain::firing::{Firing, FiringStatus};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::open_check::plan_opening;
-use crate::domain::overlap::{self, Ahead, Turn};
+use crate::domain::schedule::firing::{Firing, FiringStatus};
+use crate::domain::schedule::overlap::{self, Ahead, Turn};
+use crate::domain::schedule::trigger::{At, Given, OrderError, Trigger};
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::{At, Given, OrderError, Trigger};
 use crate::engine::opening::create_batch::{PackedPlan, open_in};
 use crate::engine::opening::refused::Refused;
 use crate::engine::trigger::firer::Firer;

@@ -1,8 +1,8 @@
 //! Firings that were decided in time and that nobody did: the processes were gone, or stalled, when their
 //! time came. Beyond five seconds they are misses like any other, and the policy decides.
 
-use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
-use crate::domain::misfire::{LATE, fires_late};
+use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::schedule::misfire::{LATE, fires_late};
 use crate::domain::time::Millis;
 use crate::engine::trigger::missed_firing_notices;
 use crate::engine::trigger::planner::Planner;

@@ -1,10 +1,10 @@
 //! Who hears that a planned time was missed, that a schedule has ended, or that a firing came to nothing:
 //! rows of the outbox, in the transaction of the change.
 
-use crate::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
-use crate::domain::notice_trigger::{self as words, Audience};
+use crate::domain::notice::notice_trigger::{self as words, Audience};
+use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
+use crate::domain::schedule::trigger::Trigger;
 use crate::domain::time::Millis;
-use crate::domain::trigger::Trigger;
 use crate::store::{Tx, job, outbox};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};

@@ -1,7 +1,7 @@
 //! One schedule that is due: its rows, its next time, or why it has none any more. No I/O.
 
-use crate::domain::firing::{FiringStatus, NewFiring, Source};
-use crate::domain::misfire;
+use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::schedule::misfire;
 use crate::domain::time::Millis;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner, Work};
 use crate::store::trigger::{Due, Standing};

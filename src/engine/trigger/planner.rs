@@ -5,10 +5,10 @@
 //! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
 
 use crate::domain::calendar::Calendars;
-use crate::domain::firing::{Firing, NewFiring, Source, TriggerId};
 use crate::domain::id::NodeId;
+use crate::domain::schedule::firing::{Firing, NewFiring, Source, TriggerId};
+use crate::domain::schedule::trigger::{Trigger, TriggerStatus};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
 use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::{follow, missed_firing_notices};

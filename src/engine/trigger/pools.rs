@@ -1,8 +1,8 @@
 //! The pools that firings go through: so many at a time. The rest waits in queues, which the ring
-//! bounds (`HELD_MAX`), and from which missed firings are dropped (`domain::firing_queue`).
+//! bounds (`HELD_MAX`), and from which missed firings are dropped (`domain::schedule::firing_queue`).
 
-use crate::domain::firing::{Firing, FiringId};
-use crate::domain::firing_queue::FiringQueue;
+use crate::domain::schedule::firing::{Firing, FiringId};
+use crate::domain::schedule::firing_queue::FiringQueue;
 use crate::engine::trigger::firer::{Firer, Lane};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

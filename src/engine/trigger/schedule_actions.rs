@@ -14,12 +14,12 @@ pub use refused::NotDone;
 pub(crate) use schedule_rows::{apply_in, refuse_foreign};
 
 use crate::domain::calendar::Calendars;
-use crate::domain::did_you_mean::nearest;
-use crate::domain::firing::FiringStatus;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::schedule::firing::FiringStatus;
+use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
 use crate::domain::trigger_check::{self, Around, Finding, Grade};
 use crate::store::audit::{Entry, Operator};
 use crate::store::hint::{self, Topic};

@@ -13,11 +13,11 @@ mod tick;
 mod write_batch;
 
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{Looked, Posted, StopWhy};
+use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::outcome::{AttemptKey, End, Outcome};
-use crate::domain::run_wait::RunWait;
-use crate::domain::xxl_run::AppName;
+use crate::domain::job::outcome::{AttemptKey, End, Outcome};
+use crate::domain::xxl::executor_run::{Looked, Posted, StopWhy};
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::attempt::run::RemoteRuns;
 use crate::engine::clock::Clock;
 use crate::engine::hints::Hints;

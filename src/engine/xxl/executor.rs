@@ -15,11 +15,13 @@ pub use run_log::{LogEnd, Page};
 pub use run_progress::Followed;
 
 use crate::domain::batch::AskedOrder;
-use crate::domain::block::{BlockStrategy, Busy, Entry};
+use crate::domain::executor::block::{BlockStrategy, Busy, Entry};
+use crate::domain::schedule::trigger::QUEUE_DISPATCHER;
 use crate::domain::text::storable;
 use crate::domain::time::Millis;
-use crate::domain::trigger::QUEUE_DISPATCHER;
-use crate::domain::xxl_run::{AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus};
+use crate::domain::xxl::xxl_run::{
+    AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus,
+};
 use crate::engine::clock::Clock;
 use crate::engine::host::host_name;
 use crate::engine::operate::pause;

@@ -3,7 +3,7 @@
 //! Of each reason the first is put on record at once, and what follows within a minute together: whoever
 //! knocks a thousand times a second must not fill the table.
 
-use crate::domain::lease::Uptime;
+use crate::domain::cluster::lease::Uptime;
 use crate::engine::clock::Clock;
 use crate::store::Db;
 use crate::store::audit::{self, Operator};

@@ -5,7 +5,7 @@ use crate::db::Row;
 use crate::domain::backfill::Entry;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BackfillId, BatchId, BatchNo, JobCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

@@ -4,7 +4,7 @@ use super::{COLUMNS, batch};
 use crate::db::{Row, Value, filled};
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

@@ -2,9 +2,9 @@
 
 use crate::db::Value;
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::RunStatus;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::executor_run::RunStatus;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use crate::store::hint::{self, Topic};
 use anyhow::{Context as _, Result};

@@ -1,10 +1,10 @@
 //! What says where a run goes: the group and where its executors are, and how often a job was sent where.
 
+use crate::domain::executor::route::{RouteState, RouteStrategy, Use};
 use crate::domain::executor::{GONE_MS, Glue, Spoken};
-use crate::domain::job_key::JobKey;
-use crate::domain::route::{RouteState, RouteStrategy, Use};
+use crate::domain::job::job_key::JobKey;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::{Tx, executor_registry};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};

@@ -1,12 +1,12 @@
 //! What becomes of runs.
 
 use crate::db::Value;
-use crate::domain::block::BlockStrategy;
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use crate::store::hint::{self, Topic};
 use anyhow::{Context as _, Result};

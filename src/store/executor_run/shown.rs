@@ -2,7 +2,7 @@
 
 use crate::db::{Row, Value};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 

@@ -2,10 +2,10 @@
 
 use super::letter_of;
 use crate::db::{Row, Value};
-use crate::domain::event::Event;
 use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::lang::Lang;
 use crate::domain::notification::Letter;
+use crate::domain::notification::event::Event;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::{Tx, log};
 use anyhow::{Context as _, Result};

@@ -1,8 +1,8 @@
 //! What people do about letters: send again, take notice, not want to hear for a while, throw away.
 
 use super::Filter;
-use crate::domain::event::Event;
-use crate::domain::outbox_schedule::Snooze;
+use crate::domain::notification::event::Event;
+use crate::domain::notification::outbox_schedule::Snooze;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};

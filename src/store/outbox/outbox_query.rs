@@ -3,9 +3,9 @@
 use super::letter_of;
 use crate::db::{Row, Value};
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::job_key::JobFilter;
+use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::Letter;
-use crate::domain::outbox_schedule::MailStatus;
+use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::domain::time::Millis;
 use crate::store::seen::Told;
 use crate::store::{Tx, job_condition};

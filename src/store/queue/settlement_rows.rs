@@ -3,8 +3,8 @@
 use crate::db::Value;
 use crate::db::single_round_trip::Statement;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::outcome::LargeValues;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::outcome::LargeValues;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::queue::expect_all;
 use crate::store::{Tx, output_value};

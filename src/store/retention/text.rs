@@ -1,7 +1,7 @@
 //! Every statement of retention that finds rows, so that each can be asked how it would be carried out.
 
 use crate::db::{Value, filled};
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 
 /// A statement that finds rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::db::Value;
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};

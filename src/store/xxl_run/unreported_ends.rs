@@ -2,7 +2,7 @@
 
 use super::{COLUMNS, read};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{AppName, XxlRun, XxlRunId};
+use crate::domain::xxl::xxl_run::{AppName, XxlRun, XxlRunId};
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 

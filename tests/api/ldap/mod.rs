@@ -6,7 +6,7 @@ use crate::api::server::{Answer, Browser, Server};
 use axum::http::Method;
 use procession::app::access::{DirectoryCheck, DirectoryStep, Initial, Wanted, check_directory};
 use procession::domain::access::Role;
-use procession::domain::user::UserName;
+use procession::domain::access::user::UserName;
 use serde_json::{Value, json};
 use slapd::Slapd;
 use std::net::TcpListener;

@@ -2,8 +2,8 @@
 
 use super::text_of;
 use chrono_tz::Tz;
-use procession::domain::cron::{Cron, YEAR_MAX};
-use procession::domain::lang::Lang;
+use procession::domain::schedule::cron::{Cron, YEAR_MAX};
+use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 
 /// Where firings are looked for: before and after a change of the clock, a leap day, both ends of time.

@@ -1,12 +1,12 @@
 //! Conditions of edges, success rules and checks.
 
 use super::text_of;
-use procession::domain::check::{Grade, SuccessRule};
-use procession::domain::expr::{DEPTH_MAX, Expr, LENGTH_MAX};
-use procession::domain::outcome::Outputs;
-use procession::domain::success_rules::judge;
+use procession::domain::job::check::{Grade, SuccessRule};
+use procession::domain::job::outcome::Outputs;
+use procession::domain::job::success_rules::judge;
 use procession::domain::value::OutputValue;
 use procession::domain::value::ValueType;
+use procession::domain::value::expr::{DEPTH_MAX, Expr, LENGTH_MAX};
 
 /// A condition is read again from its text and answers the same twice; a refusal has a column in the text.
 pub(super) fn check(input: &[u8]) {

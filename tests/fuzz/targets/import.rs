@@ -5,10 +5,10 @@ use super::place::assert_places;
 use super::{text_of, xxl_tables};
 use procession::app::job_kinds;
 use procession::definition::{diff, load};
-use procession::domain::lang::Lang;
-use procession::domain::scheduler_tables::{
+use procession::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
 };
+use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::import::{
     Asked, Beyond, Children, Given, ImportError, Imported, System, TableSystem, XxlAsked, import,

@@ -3,9 +3,9 @@
 use super::text_of;
 use procession::domain::calendar::WorkingDays;
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
+use procession::domain::job::outcome::OutputValue;
 use procession::domain::job::{JobDef, Param, ParamDecl, ParamType};
-use procession::domain::outcome::OutputValue;
-use procession::domain::param_expressions::{BadReference, Piece, pieces};
+use procession::domain::params::param_expressions::{BadReference, Piece, pieces};
 use procession::domain::params::{
     BatchValues, Layers, Outside, Start, calendars_asked, check_declared, check_literal,
     references, resolve_each, secret_names,

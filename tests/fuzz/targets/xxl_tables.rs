@@ -1,6 +1,6 @@
 //! Tables of an XXL-JOB admin from JSON, with the columns' names; what is missing is as in a bare row.
 
-use procession::domain::xxl_tables::{XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
+use procession::domain::xxl::xxl_tables::{XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
 use secrecy::SecretString;
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! What a cron expression means, by brute force from the written rules (the top of
-//! `crates/core/src/domain/cron.rs`): every day is asked, every time of it, every stretch of a zone between two
+//! `crates/core/src/domain/schedule/cron.rs`): every day is asked, every time of it, every stretch of a zone between two
 //! changes of its clock. Slow on purpose, and nothing in it is shared with the code it judges.
 
 use chrono::{DateTime, Datelike as _, Days, NaiveDate, NaiveDateTime, Offset as _, TimeZone as _};

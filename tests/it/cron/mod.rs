@@ -8,7 +8,7 @@ use chrono::{NaiveDate, TimeZone as _, Utc};
 use chrono_tz::Tz;
 use expander::{Expanded, Zone, written};
 use generator::Dice;
-use procession::domain::cron::{Cron, CronError, Dialect};
+use procession::domain::schedule::cron::{Cron, CronError, Dialect};
 use procession::domain::time::Millis;
 use std::collections::BTreeSet;
 use std::str::FromStr as _;

@@ -3,13 +3,13 @@
 use crate::flow::cluster::{node, pass, until_states};
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use procession::domain::approval::{ApprovalStatus, ApproverRefused, Verdict};
+use procession::domain::access::approval::{ApprovalStatus, ApproverRefused, Verdict};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{BatchOrder, BatchStatus};
+use procession::domain::cluster::node_placement::Role;
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
-use procession::domain::node_placement::Role;
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::opening::create_batch::open_for_anyone;
@@ -272,7 +272,7 @@ async fn of_several_decisions_at_once_one_wins(bench: Bench) {
             let mut tx = db.begin().await.expect("begin");
             let row = tx.fetch_optional("SELECT approval_id FROM job_approval", &[]).await;
             let key = row.expect("read").expect("a row").int("approval_id").expect("a key");
-            let key = procession::domain::approval::ApprovalId(key);
+            let key = procession::domain::access::approval::ApprovalId(key);
             let won = approval::close(&mut tx, key, ApprovalStatus::Expired, now).await;
             let won = won.expect("close");
             tx.commit().await.expect("commit");

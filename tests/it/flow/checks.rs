@@ -4,7 +4,7 @@ use crate::flow::{Bench, defs, finish, on, on_each_database};
 use crate::util::{Scratch, with_scratch};
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::BatchId;
-use procession::domain::outcome::Outputs;
+use procession::domain::job::outcome::Outputs;
 use procession::domain::source::DialectName;
 use procession::store;
 

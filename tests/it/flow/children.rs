@@ -1,9 +1,9 @@
 //! Batches that jobs open, and waiting that takes no slot.
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{BatchOrder, BatchStatus};
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;

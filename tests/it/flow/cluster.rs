@@ -4,8 +4,8 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, on, on_each_database, order};
 use procession::domain::batch::BatchStatus;
+use procession::domain::cluster::node_placement::Role;
 use procession::domain::id::{BatchId, NodeId};
-use procession::domain::node_placement::Role;
 use procession::domain::source::DialectName;
 use procession::engine::NodeOptions;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;

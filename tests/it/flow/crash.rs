@@ -2,9 +2,9 @@
 //! happened, and no job that had ended starts again.
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::BatchStatus;
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::store;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Trigger rules, conditions, branches, and dependencies on other batches, on the real engine.
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::BatchId;
-use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;

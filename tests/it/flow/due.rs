@@ -2,10 +2,10 @@
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
 use procession::domain::action::Action;
+use procession::domain::action::rerun::{Scope, UnknownJobs};
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin};
 use procession::domain::id::{BatchId, CalendarCode, JobCode};
-use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::operate::operator_actions::{self, Command};
@@ -435,7 +435,7 @@ fn the_page_shows_a_definition() {
     let forms: Vec<String> = forms.collect();
     assert_eq!(forms.len(), 8, "{forms:?}");
     for form in &forms {
-        assert!(form.parse::<procession::domain::due::Due>().is_ok(), "{form}");
+        assert!(form.parse::<procession::domain::schedule::due::Due>().is_ok(), "{form}");
     }
 }
 

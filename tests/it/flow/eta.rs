@@ -2,8 +2,8 @@
 
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
-use procession::domain::eta::{Forecast, Standing, forecast};
-use procession::domain::history::History;
+use procession::domain::batch::history::History;
+use procession::domain::forecast::eta::{Forecast, Standing, forecast};
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;

@@ -3,14 +3,14 @@
 use crate::flow::cluster::{BOTH, node, until_states};
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::domain::action::Action;
+use procession::domain::action::rerun::{Scope, UnknownJobs};
 use procession::domain::batch::{BatchOrder, BatchStatus};
+use procession::domain::cluster::node_placement::Role;
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
-use procession::domain::node_placement::Role;
-use procession::domain::outcome::OutputValue;
-use procession::domain::rerun::{Scope, UnknownJobs};
+use procession::domain::job::outcome::OutputValue;
 use procession::domain::source::DialectName;
-use procession::domain::tx_class::TxClass;
+use procession::domain::source::tx_class::TxClass;
 use procession::domain::value::ValueType;
 use procession::engine::operate::operator_actions::{self, Command};
 use procession::store;

@@ -4,13 +4,13 @@
 use crate::flow::{Bench, defs, finish, on, on_each_database};
 use crate::util::{query, session};
 use procession::domain::action::Action;
+use procession::domain::action::rerun::{Scope, UnknownJobs};
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::{Scope, UnknownJobs};
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
-use procession::domain::tx_class::TxClass;
+use procession::domain::source::tx_class::TxClass;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::operate::operator_actions::{self, Command};
 use procession::store;

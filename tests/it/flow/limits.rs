@@ -1,10 +1,10 @@
 //! Limits that jobs of several groups share, and what stops or watches a batch.
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus};
 use procession::domain::id::BatchId;
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
@@ -412,7 +412,7 @@ fn the_page_shows_a_definition() {
     let job = &defs.jobs[0];
     let delays = [1, 2, 3, 4].map(|n| job.retry.delay_ms(job.retry_delay_sec, n, 0));
     assert_eq!(delays, [9_000, 18_000, 36_000, 54_000], "10, 20, 40, 60 s less a tenth");
-    use procession::domain::retry::ErrorClass::{ConnectionLost, Other};
+    use procession::domain::job::retry::ErrorClass::{ConnectionLost, Other};
     assert!(job.retry.may_retry(ConnectionLost, Some("57P01")));
     assert!(!job.retry.may_retry(Other, Some("57014")));
 }

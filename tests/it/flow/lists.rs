@@ -1,9 +1,9 @@
 //! Fan-out: lists that are written down, given with the batch, or found by a job above.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{BatchOrder, BatchStatus};
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use std::collections::BTreeMap;
 

@@ -35,9 +35,9 @@ use procession::definition;
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
-use procession::domain::outcome::Outputs;
-use procession::domain::queue::QueueEntry;
-use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
+use procession::domain::job::outcome::Outputs;
+use procession::domain::job::queue::QueueEntry;
+use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::Options;
@@ -133,7 +133,7 @@ impl Bench {
             secrets_in_files: false,
             protected_files: ProtectedFiles::default(),
             verify_tls: true,
-            outputs: procession::domain::output_limits::OutputLimits::default(),
+            outputs: procession::domain::job::output_limits::OutputLimits::default(),
         };
         let (db, clock) = (self.db.clone(), self.clock.clone());
         QueueDispatcher::start(db, clock, &self.options, handlers, None).await.expect("start")

@@ -2,10 +2,10 @@
 //! loses none, and what needs all rows is refused until they are there.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::BatchId;
 use procession::domain::job::Definition;
-use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
 use procession::engine::opening::create_batch::open_for_anyone;
 use procession::engine::opening::unfinished_opening::OpeningProgress;

@@ -2,14 +2,14 @@
 //! engine: the name of a test is the rule.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
+use procession::domain::action::refusal::Refusals;
+use procession::domain::action::rerun::{Scope, UnknownJobs};
 use procession::domain::action::{Action, Parents};
 use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::job::Definition;
-use procession::domain::job_key::JobKey;
-use procession::domain::queue::RunMode;
-use procession::domain::refusal::Refusals;
-use procession::domain::rerun::{Scope, UnknownJobs};
+use procession::domain::job::job_key::JobKey;
+use procession::domain::job::queue::RunMode;
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::operate::operator_actions::{self, Acted, Command, Moved};

@@ -3,7 +3,7 @@
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use crate::util::{Scratch, session, with_migrated_scratch};
 use procession::domain::batch::BatchStatus;
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! The rules of a batch, each on the real engine.
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::BatchId;
-use procession::domain::queue::QueueStatus;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::engine::opening::refused::Refused;
 use procession::store;

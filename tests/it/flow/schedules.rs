@@ -3,11 +3,11 @@
 
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::calendar::{Calendar, Day, DayKind, Origin};
-use procession::domain::firing::{Firing, FiringStatus, Source};
 use procession::domain::id::{CalendarCode, TriggerCode};
+use procession::domain::schedule::firing::{Firing, FiringStatus, Source};
+use procession::domain::schedule::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::domain::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
 use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::pools::Widths;
 use procession::engine::trigger::schedule_actions::{self, Deed, Event, NotDone, Stands};

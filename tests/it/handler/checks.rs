@@ -2,12 +2,12 @@
 
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
-use procession::domain::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::expr::Expr;
 use procession::domain::id::SourceName;
+use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
+use procession::domain::job::outcome::{End, Retry, Stream};
 use procession::domain::job::{ParamMode, ParamType, SqlText};
-use procession::domain::outcome::{End, Retry, Stream};
 use procession::domain::source::{DialectName, Source};
+use procession::domain::value::expr::Expr;
 use procession::handler::StopReason;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -147,7 +147,7 @@ fn other(name: &str, url: &str) -> Source {
         read_password: Default::default(),
         max_parallel: None,
         procedures: BTreeMap::new(),
-        access: procession::domain::group_access::GroupAccess::default(),
+        access: procession::domain::access::group_access::GroupAccess::default(),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, migrated, with_scratch};
+use procession::domain::job::outcome::{End, Retry};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Retry};
 use procession::domain::source::DialectName;
-use procession::domain::tx_class::TxClass;
+use procession::domain::source::tx_class::TxClass;
 
 const IN: ParamMode = ParamMode::In;
 const INOUT: ParamMode = ParamMode::InOut;

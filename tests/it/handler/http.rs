@@ -2,9 +2,9 @@
 
 use crate::util::bench::Bench;
 use crate::util::host::{Host, Reply};
-use procession::domain::body::{HttpBody, HttpCall};
+use procession::domain::job::body::{HttpBody, HttpCall};
+use procession::domain::job::outcome::{End, Stream};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Stream};
 use procession::handler::StopReason;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -7,8 +7,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::session_lock::Lock;
 use procession::domain::job::SqlText;
-use procession::domain::outcome::{End, Reach, Stream};
-use procession::domain::retry::ErrorClass;
+use procession::domain::job::outcome::{End, Reach, Stream};
+use procession::domain::job::retry::ErrorClass;
 use procession::domain::source::DialectName;
 use procession::handler::{Claim, NOTHING_RUNS, StopReason, UNCONFIRMED};
 use std::process::Command;
@@ -30,7 +30,7 @@ where
     }
 }
 
-fn class(outcome: &procession::domain::outcome::Outcome) -> Option<ErrorClass> {
+fn class(outcome: &procession::domain::job::outcome::Outcome) -> Option<ErrorClass> {
     outcome.error.as_ref().map(|e| e.class)
 }
 

@@ -4,7 +4,7 @@ use crate::cli::{procession, said};
 use crate::util::bench::Bench;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use procession::domain::outcome::End;
+use procession::domain::job::outcome::End;
 use procession::handler::StopReason;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -2,8 +2,8 @@
 //! without one as well where that makes no difference.
 
 use crate::util::bench::{Bench, Ran};
+use procession::domain::job::outcome::{End, Stream};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Stream};
 use procession::handler::StopReason;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -3,10 +3,10 @@
 
 use crate::util::bench::{Bench, Ran};
 use procession::domain::id::GroupCode;
+use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
+use procession::domain::job::secret::Value;
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Stream};
-use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
-use procession::domain::secret::Value;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;

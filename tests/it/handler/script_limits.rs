@@ -2,9 +2,9 @@
 //! limit memory, the tests of limits say so and end; `make test-cgroups` boots a kernel that does, and requires them.
 
 use crate::util::bench::{Bench, Ran};
-use procession::domain::outcome::{End, Stream};
-use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
-use procession::domain::script_limits::{
+use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
+use procession::domain::job::script_limits::{
     CgroupController, CgroupPolicy, ScriptLimitSettings, ScriptLimits,
 };
 use procession::handler::StopReason;
@@ -63,7 +63,7 @@ fn group_of(ran: &Ran) -> PathBuf {
     let path = path.unwrap_or_else(|| panic!("no group in {out:?}"));
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     let place =
-        procession::domain::script_limits::find_cgroup_place(&mounts, "0::/").expect("mount");
+        procession::domain::job::script_limits::find_cgroup_place(&mounts, "0::/").expect("mount");
     Path::new(&place.mount).join(path.trim_start_matches('/').trim_end_matches("/run"))
 }
 

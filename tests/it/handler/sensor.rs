@@ -2,8 +2,8 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
+use procession::domain::job::outcome::{End, Stream};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Stream};
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
 use std::time::Duration;

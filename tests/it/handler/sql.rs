@@ -2,8 +2,8 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
+use procession::domain::job::outcome::End;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
-use procession::domain::outcome::End;
 use procession::domain::source::DialectName;
 
 const IN: ParamMode = ParamMode::In;

@@ -3,7 +3,7 @@
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, query, session, with_scratch};
 use procession::domain::job::TransactionMode;
-use procession::domain::outcome::End;
+use procession::domain::job::outcome::End;
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
 use procession::handler::log::Line;

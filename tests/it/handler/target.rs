@@ -3,7 +3,7 @@
 use crate::util::bench::Bench;
 use procession::domain::id::SourceName;
 use procession::domain::job::SqlText;
-use procession::domain::outcome::End;
+use procession::domain::job::outcome::End;
 use procession::domain::source::Source;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +73,7 @@ async fn on(url: &str) -> (End, String, String) {
         read_password: Default::default(),
         max_parallel: None,
         procedures: BTreeMap::new(),
-        access: procession::domain::group_access::GroupAccess::default(),
+        access: procession::domain::access::group_access::GroupAccess::default(),
     });
     let heard = Heard::default();
     let _listening =

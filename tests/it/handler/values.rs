@@ -2,12 +2,12 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
-use procession::domain::check::{Grade, SuccessRule};
-use procession::domain::expr::Expr;
+use procession::domain::job::check::{Grade, SuccessRule};
+use procession::domain::job::outcome::{End, OutputValue, Retry};
+use procession::domain::job::output_limits::OutputLimits;
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, OutputValue, Retry};
-use procession::domain::output_limits::OutputLimits;
 use procession::domain::source::DialectName;
+use procession::domain::value::expr::Expr;
 
 const IN: ParamMode = ParamMode::In;
 const OUT: ParamMode = ParamMode::Out;

@@ -8,9 +8,9 @@ use crate::xxl_import::said;
 use procession::definition::load;
 use procession::domain::calendar::Calendars;
 use procession::domain::job::Definition;
-use procession::domain::local_time::wall_at;
 use procession::domain::schedule::Anchor;
 use procession::domain::time::Millis;
+use procession::domain::time::local_time::wall_at;
 use serde_json::Value;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn definition(folder: &Path) -> Definition {
 /// The next times of all schedules of a group together, by the wall clock of their zone: `2026-11-27 02:00:00`.
 fn next_times(defs: &Definition, group: &str, now: Millis, count: usize) -> Vec<String> {
     let mut all = Vec::new();
-    let own = |trigger: &&procession::domain::trigger::TriggerDef| {
+    let own = |trigger: &&procession::domain::schedule::trigger::TriggerDef| {
         trigger.group().is_some_and(|g| g.as_str() == group)
     };
     for trigger in defs.schedules.iter().filter(own) {

@@ -6,9 +6,9 @@ mod outbox;
 mod robots;
 mod server;
 
-use procession::domain::event::Event;
-use procession::domain::lang::Lang;
+use procession::domain::notification::event::Event;
 use procession::domain::notification::{Both, Letter};
+use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::notify::{Message, NotSent, Templates};
 

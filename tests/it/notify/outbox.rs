@@ -3,12 +3,12 @@
 use super::server::{Servers, carriers};
 use crate::flow::{Bench, defs, finish, on_each_database, order};
 use chrono::NaiveTime;
+use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::NodeId;
-use procession::domain::lang::Lang;
-use procession::domain::outbox_schedule::Snooze;
-use procession::domain::rerun::UnknownJobs;
+use procession::domain::notification::outbox_schedule::Snooze;
 use procession::domain::source::DialectName;
+use procession::domain::text::lang::Lang;
 use procession::engine::outbox::{Options, Sender, Sent};
 use procession::notify::{Carriers, SmtpOptions, Templates, Tls};
 use procession::store::node::{self, Node, Offer};

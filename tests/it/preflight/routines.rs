@@ -4,8 +4,8 @@ use crate::cli::said;
 use crate::preflight::make_login;
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
+use procession::domain::job::outcome::{End, Retry};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, Retry};
 use procession::domain::source::DialectName;
 
 fn assert_refused(ran: &Ran, parts: &[&str]) {

@@ -405,7 +405,10 @@ async fn forecasts_see_the_same_with_forty_batches_as_with_all(bench: Bench) {
     let mut tx = bench.db.read().await.expect("read");
     let after = store::history::of_group(&mut tx, &group).await.expect("history");
     assert_eq!(format!("{before:?}"), format!("{after:?}"));
-    assert_ne!(format!("{after:?}"), format!("{:?}", procession::domain::history::History::of([])));
+    assert_ne!(
+        format!("{after:?}"),
+        format!("{:?}", procession::domain::batch::history::History::of([]))
+    );
 }
 
 async fn a_backfill_goes_after_its_batches(bench: Bench) {

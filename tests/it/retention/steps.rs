@@ -123,7 +123,7 @@ pub(super) async fn a_batch_that_is_being_removed_is_told_and_left_alone(bench: 
     tx.rollback().await.expect("rollback");
     let mut process = bench.process().await;
     let there = bench.batch_of("b000", "g").await.expect("there");
-    let unknown = procession::domain::rerun::UnknownJobs::Leave;
+    let unknown = procession::domain::action::rerun::UnknownJobs::Leave;
     let error = process.resume(&there, unknown, None).await.expect_err("being removed");
     assert!(error.is::<BeingRemoved>(), "{error:#}");
     // Its number is taken until it is gone, and free then.

@@ -6,8 +6,8 @@ mod passwords;
 mod rekey;
 mod scripted_vault;
 
-use procession::domain::group_access::GroupAccess;
-use procession::domain::lease::Uptime;
+use procession::domain::access::group_access::GroupAccess;
+use procession::domain::cluster::lease::Uptime;
 use procession::secret_store::vault::{CredentialSource, VaultAuth, VaultOptions};
 use procession::secret_store::{
     ReadSecret, SecretEntry, SecretStoreError, SecretStores, StoreBackend, StoreOptions,

@@ -147,7 +147,7 @@ async fn the_metadata_database_takes_its_password_from_a_store() {
 /// A new connection of a process that runs takes the password that the secret has by then.
 #[tokio::test]
 async fn a_pool_takes_a_password_that_was_replaced() {
-    use procession::domain::secret::SharedSecret;
+    use procession::domain::job::secret::SharedSecret;
     use secrecy::SecretString;
     with_scratch(DialectName::Mysql, async |scratch| {
         let account = Account::new(&scratch, "first-password").await;

@@ -92,7 +92,7 @@ async fn a_login_is_kept_renewed_and_made_anew() {
     value(&stores, 1_000).await;
     assert_eq!(asked(&host)[13..], ["login", "read"]);
     // What keeps logins renews this one, and nothing when it is not due.
-    let now = |second: i64| procession::domain::lease::Uptime(second * 1_000);
+    let now = |second: i64| procession::domain::cluster::lease::Uptime(second * 1_000);
     assert_eq!(stores.renew_logins(now(1_001)).await, []);
     assert_eq!(stores.renew_logins(now(1_045)).await, []);
     assert_eq!(asked(&host)[15..], ["renew"]);

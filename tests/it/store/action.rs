@@ -2,8 +2,8 @@
 
 use super::{Place, T0, all_of, assert_stale, chain, code, later, me, no, opened, running};
 use procession::domain::action::Change;
-use procession::domain::job_key::JobFilter;
-use procession::domain::queue::{QueueStatus, RunMode};
+use procession::domain::job::job_key::JobFilter;
+use procession::domain::job::queue::{QueueStatus, RunMode};
 use procession::domain::source::DialectName;
 use procession::store::action::{Move, write};
 use procession::store::audit::{Entry, Filter, Operator};
@@ -68,7 +68,7 @@ pub(super) async fn what_a_body_left_behind_stays(place: Place) {
         not_before: None,
         error_message: Some("no rate".to_owned()),
         outputs: None,
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     };
@@ -147,7 +147,7 @@ pub(super) async fn standing_modes_reach_new_batches_alone(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     let empty = procession::domain::job::Definition::default();
     store::job::apply(&mut tx, &empty, &defs, T0).await.expect("apply");
-    let key = |text: &str| procession::domain::job_key::JobKey {
+    let key = |text: &str| procession::domain::job::job_key::JobKey {
         group: super::group_code("month_end"),
         code: code(text),
     };

@@ -1,7 +1,7 @@
 //! `store::audit_seal` and `engine::operate::audit_chain`.
 
 use super::{Place, T0, later};
-use procession::domain::audit_chain::AuditHead;
+use procession::domain::access::audit_chain::AuditHead;
 use procession::domain::time::Millis;
 use procession::engine::clock::Clock;
 use procession::engine::operate::audit_chain::{ChainBreak, ChainReport, seal_acts, verify};

@@ -6,7 +6,7 @@ use procession::domain::backfill::{
 };
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BackfillId, BatchId};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::store::backfill::{self, NewBackfill};
 use procession::store::node::{self, Node, Offer};
 use procession::store::{self, Tx};
@@ -133,7 +133,7 @@ pub(super) async fn a_backfill_is_shown_with_its_batches(place: Place) {
             not_before: None,
             error_message: None,
             outputs: None,
-            large_values: procession::domain::outcome::LargeValues::default(),
+            large_values: procession::domain::job::outcome::LargeValues::default(),
             crash_count: 0,
             unresolved: 0,
         };

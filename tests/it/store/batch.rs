@@ -8,7 +8,7 @@ use super::{insert_batch, other, running, write_batch};
 use crate::util::query;
 use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::store::batch::{Going, Pulse};
 use procession::store::{self, Tx, batch};

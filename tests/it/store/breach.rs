@@ -2,9 +2,9 @@
 
 use super::{Place, later};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType, QueueId};
+use procession::domain::job::job_key::JobKey;
 use procession::domain::job::{Definition, Group, JobDef};
-use procession::domain::job_key::JobKey;
-use procession::domain::tx_class::TxClass;
+use procession::domain::source::tx_class::TxClass;
 use procession::store::breach::Breach;
 use procession::store::{self, breach};
 

@@ -2,14 +2,14 @@
 
 use super::{Place, T0, all_of, chain, code, group, job, later};
 use procession::domain::id::{JobType, SourceName};
+use procession::domain::job::part;
+use procession::domain::job::trigger_rule::When;
 use procession::domain::job::{
     Definition, JobDef, JobDependency, OnFailure, Param, ParamDecl, ParamMode, ParamType, SqlText,
     TransactionMode,
 };
-use procession::domain::part;
 use procession::domain::source::{DialectName, Source};
 use procession::domain::time::Millis;
-use procession::domain::trigger_rule::When;
 use procession::store;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -277,14 +277,14 @@ pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Pl
 pub(super) async fn groups_have_the_same_codes(place: Place) {
     apply(&place, &chain("other", &["A", "B", "C"]), T0).await;
     let mut wanted = chain("month_end", &["A", "B", "C"]);
-    wanted.externals = vec![procession::domain::external::ExternalDependency {
+    wanted.externals = vec![procession::domain::job::external::ExternalDependency {
         waiting_group: super::group_code("month_end"),
         job_code: code("A"),
         group: super::group_code("other"),
         depends_on: Some(code("A")),
         batch: procession::domain::batch_no::BatchExpr::parse("same").expect("expression"),
         when: When::Success,
-        missing: procession::domain::external::Missing::Wait,
+        missing: procession::domain::job::external::Missing::Wait,
         wait_sec: None,
     }];
     apply(&place, &wanted, later(5)).await;

@@ -3,7 +3,7 @@
 use super::{Place, T0, chain, code, later, opened, write_batch};
 use chrono::{DateTime, Utc};
 use procession::db::{Error, Row, Settings, Value};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::time::Millis;
 use procession::store::queue::{self, NewEntry};
 use procession::store::{Db, Tx};

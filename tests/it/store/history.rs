@@ -1,8 +1,8 @@
 //! `store::history`: how long jobs took.
 
 use super::{Place, chain, code, group_code, later, write_batch};
-use procession::domain::history::{History, TRIES};
-use procession::domain::queue::QueueStatus;
+use procession::domain::batch::history::{History, TRIES};
+use procession::domain::job::queue::QueueStatus;
 use procession::store::log::{self, ExecutionLog};
 use procession::store::{self, Tx};
 

@@ -3,11 +3,11 @@
 use crate::store::queue::ended;
 use crate::store::{Place, T0, assert_stale, later, me, opened, other, running};
 use procession::domain::batch::BatchStatus;
+use procession::domain::cluster::node_placement::Role;
 use procession::domain::id::{NodeId, QueueId};
-use procession::domain::node_placement::Role;
-use procession::domain::outcome::{End, ErrorInfo, Outcome};
-use procession::domain::queue::{QueueStatus, Taken};
-use procession::domain::retry::ErrorClass;
+use procession::domain::job::outcome::{End, ErrorInfo, Outcome};
+use procession::domain::job::queue::{QueueStatus, Taken};
+use procession::domain::job::retry::ErrorClass;
 use procession::store::hosted::{self, Given, Reported, Untaken};
 use procession::store::node::{self, Node, Offer, Said, Stay};
 use procession::store::queue::{Adopted, Settled, settle};

@@ -2,8 +2,8 @@
 
 use super::{Place, later, me, running};
 use procession::domain::id::QueueId;
-use procession::domain::outcome::Stream;
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::outcome::Stream;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::text::{LINE_MAX, MESSAGE_MAX, storable};
 use procession::store::log::{self, ExecutionLog, LogLine};
 

@@ -2,12 +2,12 @@
 
 use super::{Place, T0, later, me, other, running};
 use procession::domain::batch::BatchStatus;
-use procession::domain::event::{Event, When};
 use procession::domain::id::{BatchId, NodeId};
-use procession::domain::lang::Lang;
 use procession::domain::notice::{Addressee, Notice};
+use procession::domain::notification::event::{Event, When};
+use procession::domain::notification::outbox_schedule::{MailStatus, Snooze, digest};
 use procession::domain::notification::{Both, Letter};
-use procession::domain::outbox_schedule::{MailStatus, Snooze, digest};
+use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::store::batch;
 use procession::store::outbox::{self, Claimed, Filter, Mark, Shown};

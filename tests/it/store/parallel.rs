@@ -3,7 +3,7 @@
 use super::{Place, T0, chain, is_stale, later, me, opened, other, write_batch};
 use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::NodeId;
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
 use procession::store::{self, Db, batch, queue};
 use std::sync::Arc;

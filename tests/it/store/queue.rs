@@ -6,7 +6,7 @@ use super::{
 };
 use crate::util::query;
 use procession::domain::id::{BatchId, QueueId};
-use procession::domain::queue::{QueueEntry, QueueStatus};
+use procession::domain::job::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::text::{MESSAGE_MAX, storable};
 use procession::store::queue::{self, NewEntry, Settled};
@@ -128,7 +128,7 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
         try_count: 1,
         error_message: Some("no".to_owned()),
         outputs: Some("{}".to_owned()),
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
         not_before: Some(later(30)),
@@ -162,7 +162,7 @@ pub(super) fn ended(queue_id: QueueId) -> Settled {
         not_before: None,
         error_message: None,
         outputs: None,
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     }
@@ -192,7 +192,7 @@ pub(super) async fn a_settlement_is_fenced(place: Place) {
         try_count: 3,
         error_message: Some("ORA-00060: 死锁".to_owned()),
         outputs: Some("{\"rows_affected\":3}".to_owned()),
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         ..right
     };
     committed(&place, async |tx| queue::settle(tx, &failed, later(40)).await)
@@ -249,7 +249,7 @@ pub(super) async fn a_rerun_starts_over_but_counts_on(place: Place) {
         try_count: 2,
         error_message: Some("no".to_owned()),
         outputs: Some("{}".to_owned()),
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         not_before: Some(later(5)),
         ..ended(row.queue_id)
     };

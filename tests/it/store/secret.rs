@@ -1,7 +1,7 @@
 //! `store::secret`: sealed texts under names.
 
 use super::{Place, later};
-use procession::domain::group_access::GroupAccess;
+use procession::domain::access::group_access::GroupAccess;
 use procession::domain::id::GroupCode;
 use procession::store::epoch::{self, Epoch};
 use procession::store::sealed_text::{self, SealedRow};

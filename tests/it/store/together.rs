@@ -3,8 +3,8 @@
 use super::{Place, T0, all_of, later, me, opened, other};
 use procession::db::Error as DbError;
 use procession::domain::id::QueueId;
-use procession::domain::outcome::Stream;
-use procession::domain::queue::{QueueStatus, Taken};
+use procession::domain::job::outcome::Stream;
+use procession::domain::job::queue::{QueueStatus, Taken};
 use procession::store::log::{self, ExecutionLog, NewLine};
 use procession::store::queue::{self, Settled};
 use procession::store::{Dialect, Statement, Together, batch};
@@ -23,7 +23,7 @@ fn ended(queue_id: QueueId, outputs: Option<&str>) -> Settled {
         not_before: None,
         error_message: None,
         outputs: outputs.map(str::to_owned),
-        large_values: procession::domain::outcome::LargeValues::default(),
+        large_values: procession::domain::job::outcome::LargeValues::default(),
         crash_count: 0,
         unresolved: 0,
     }

@@ -2,10 +2,10 @@
 //! write them.
 
 use super::{Place, later};
-use procession::domain::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use procession::domain::id::{NodeId, TriggerCode};
+use procession::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
+use procession::domain::schedule::trigger::{TriggerDef, TriggerStatus, TriggerWords};
 use procession::domain::time::Millis;
-use procession::domain::trigger::{TriggerDef, TriggerStatus, TriggerWords};
 use procession::store::firing::{self, Settled};
 use procession::store::lock::{self, SCHEDULE_LOCK};
 use procession::store::trigger::{self, Standing};

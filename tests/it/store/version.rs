@@ -50,7 +50,7 @@ fn source(name: &str, url: &str) -> Source {
         read_password: Default::default(),
         max_parallel: None,
         procedures: BTreeMap::new(),
-        access: procession::domain::group_access::GroupAccess::default(),
+        access: procession::domain::access::group_access::GroupAccess::default(),
     }
 }
 

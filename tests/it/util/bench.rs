@@ -5,14 +5,16 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::notice;
 use procession::db::sqlite_file::ProtectedFiles;
-use procession::domain::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
+use procession::domain::access::approval::{
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus,
+};
 use procession::domain::batch::BatchOrder;
-use procession::domain::body::{HttpBody, HttpCall, HttpHost, Sensor};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
+use procession::domain::job::body::{HttpBody, HttpCall, HttpHost, Sensor};
+use procession::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
-use procession::domain::outcome::{End, Outcome, Outputs, Stream};
 use procession::domain::params::{BatchValues, BoundParam};
-use procession::domain::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::Source;
 use procession::domain::time::Millis;
 use procession::handler::approval::{Approvals, AskedApproval};
@@ -210,7 +212,7 @@ fn options() -> Options {
         secrets_in_files: false,
         protected_files: ProtectedFiles::default(),
         verify_tls: true,
-        outputs: procession::domain::output_limits::OutputLimits::default(),
+        outputs: procession::domain::job::output_limits::OutputLimits::default(),
     }
 }
 
@@ -280,7 +282,7 @@ impl Bench {
             read_password: Default::default(),
             max_parallel: None,
             procedures: BTreeMap::new(),
-            access: procession::domain::group_access::GroupAccess::default(),
+            access: procession::domain::access::group_access::GroupAccess::default(),
         });
         bench
     }
@@ -365,7 +367,7 @@ impl Bench {
             name: name.to_owned(),
             mode,
             ty,
-            value: value.map(procession::domain::secret::Value::Open),
+            value: value.map(procession::domain::job::secret::Value::Open),
         });
         self
     }

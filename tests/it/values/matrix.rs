@@ -7,13 +7,13 @@ use super::uses::quoted;
 use super::{TEXT, mysql_table};
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
-use procession::domain::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::expr::Expr;
+use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
+use procession::domain::job::outcome::{End, OutputValue};
 use procession::domain::job::{ParamMode, ParamType, SqlText};
-use procession::domain::outcome::{End, OutputValue};
 use procession::domain::params::BoundParam;
 use procession::domain::source::DialectName;
 use procession::domain::value::ValueType;
+use procession::domain::value::expr::Expr;
 
 fn list(values: &[TypedValue], write: impl Fn(usize, &TypedValue) -> String) -> String {
     let all: Vec<String> = values.iter().enumerate().map(|(at, value)| write(at, value)).collect();

@@ -9,8 +9,8 @@ mod uses;
 
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
+use procession::domain::job::outcome::{End, OutputValue, Retry};
 use procession::domain::job::{ParamMode, ParamType};
-use procession::domain::outcome::{End, OutputValue, Retry};
 use procession::domain::source::DialectName;
 use procession::domain::value::ValueType;
 use table::{MYSQL, POSTGRES, POSTGRES_NOT_CARRIED, POSTGRES_SETUP, SQLITE, TypedValue};

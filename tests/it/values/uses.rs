@@ -4,11 +4,11 @@ use super::table::{MYSQL, POSTGRES, POSTGRES_SETUP, SQLITE, TypedValue};
 use super::{TEXT, mysql_table};
 use crate::util::bench::Bench;
 use crate::util::{Scratch, with_scratch};
-use procession::domain::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::expr::Expr;
+use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
+use procession::domain::job::outcome::End;
 use procession::domain::job::{ParamMode, ParamType, SqlText};
-use procession::domain::outcome::End;
 use procession::domain::source::DialectName;
+use procession::domain::value::expr::Expr;
 
 /// A table `t` with the values of the server in columns c0, c1 and so on.
 async fn with_values(db: &Scratch) -> &'static [TypedValue] {

@@ -6,10 +6,10 @@ use crate::util::with_scratch;
 use procession::app::access::{NotIn, Stranger};
 use procession::app::{App, EmptyDatabase};
 use procession::config::Config;
+use procession::domain::access::user::UserName;
 use procession::domain::access::{Grants, Permission};
 use procession::domain::id::GroupCode;
 use procession::domain::source::DialectName;
-use procession::domain::user::UserName;
 use std::path::Path;
 
 async fn open(url: &str) -> App {

@@ -1,7 +1,7 @@
 //! J3: effects lost, unexpected, doubled beyond what the class of their job allows.
 
 use super::{Class, Crime, Effect, Judge, Name, Phase, Promise, Records, Violation, Wanted};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use std::collections::BTreeMap;
 
 /// What this judge finds.

@@ -6,7 +6,7 @@
 //! reason and no run. And without any label: [`time::judge`] finds a run for each window.
 
 use super::time::{self, Due, LATENESS, Run};
-use procession::domain::firing::{FiringStatus, Source};
+use procession::domain::schedule::firing::{FiringStatus, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 

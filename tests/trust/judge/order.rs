@@ -1,7 +1,7 @@
 //! J4: nothing before what it waits for, nothing below what failed, never two lives of one row at once.
 
 use super::{Crime, Effect, Judge, LogRow, Name, Phase, Records, Violation, Wanted};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 
 /// What this judge finds.
 pub(super) fn judge(records: &Records<'_>) -> Vec<Violation> {

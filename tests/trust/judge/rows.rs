@@ -2,7 +2,7 @@
 //! its mails, nothing left open without a reason.
 
 use super::{Crime, Judge, LogRow, Name, Promise, QueueRow, Records, Violation, Wanted, order};
-use procession::domain::queue::{Event, QueueStatus};
+use procession::domain::job::queue::{Event, QueueStatus};
 use std::collections::BTreeMap;
 
 /// What this judge finds.

@@ -2,7 +2,7 @@
 
 use super::{Answer, Class, Name, Phase, Records};
 use comfy_table::{LineStyle, Table, TableStyle};
-use procession::domain::queue::QueueStatus;
+use procession::domain::job::queue::QueueStatus;
 use std::collections::BTreeMap;
 use std::fmt;
 

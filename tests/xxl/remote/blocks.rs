@@ -4,7 +4,7 @@ use super::hall::{APP, Hall, process};
 use super::on_each;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::LogId;
-use procession::domain::run_wait::RunWait;
+use procession::domain::executor::run_wait::RunWait;
 
 on_each! {
     runs_of_a_job_wait_for_each_other

@@ -3,9 +3,9 @@
 
 use crate::definition::fault::Report;
 use crate::definition::raw::{RawJob, RawParam};
-use crate::domain::body::Items;
 use crate::domain::id::JobCode;
 use crate::domain::job::JobDef;
+use crate::domain::job::body::Items;
 use std::collections::{HashMap, HashSet};
 
 /// Codes by alias.

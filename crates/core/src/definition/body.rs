@@ -5,7 +5,7 @@ use crate::definition::files::Files;
 use crate::definition::job::{Around, pick};
 use crate::definition::raw::{RawJob, RawSql, Setting, Settings};
 use crate::definition::runs_on::{check_dialect, check_procedure, source};
-use crate::domain::body::Sensor;
+use crate::domain::job::body::Sensor;
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
 use crate::domain::source::DialectName;
 use std::collections::BTreeMap;

@@ -16,10 +16,10 @@ use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawListed, Ra
 use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::definition::workdays;
-use crate::domain::access_rules::AccessRules;
 use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::job::shared_definitions::SecretSource;
 use crate::domain::job::{Definition, Group, JobDef, JobKind, Shared};
-use crate::domain::shared_definitions::SecretSource;
+use crate::domain::permission::access_rules::AccessRules;
 use crate::domain::source::Source;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

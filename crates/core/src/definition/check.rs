@@ -7,9 +7,9 @@ use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, output_of};
 use crate::domain::params::{Reference, references};
-use crate::domain::trigger_rule::When;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 /// Beyond so many unknown names a file is of another kind, and looking for near ones costs time.

@@ -5,12 +5,12 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::Around;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::{RawCheck, RawExpect, RawJob, RawQuery, RawRule, RawSql};
-use crate::domain::check::{Check, Expect, SuccessRule, decimal};
-use crate::domain::expr::Expr;
+use crate::domain::job::check::{Check, Expect, SuccessRule, decimal};
+use crate::domain::job::success_rules::EXIT_CODE;
 use crate::domain::job::{BodyPart, JobDef, JobKind, ParamMode, SqlText};
+use crate::domain::source::statement::{bind_names, is_question, split, unfit};
 use crate::domain::source::{DialectName, Source};
-use crate::domain::statement::{bind_names, is_question, split, unfit};
-use crate::domain::success_rules::EXIT_CODE;
+use crate::domain::value::expr::Expr;
 use std::collections::HashSet;
 
 /// Names that every check may use beside the job's parameters.

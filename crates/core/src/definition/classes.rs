@@ -10,9 +10,9 @@ use crate::definition::fault::{At, Place, Report};
 use crate::definition::job::{Around, said};
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::job::{BodyPart, JobDef, JobKind, TransactionMode};
+use crate::domain::source::transaction_scan::breaks_transaction;
+use crate::domain::source::tx_class::{OnUnknown, TxClass};
 use crate::domain::source::{DialectName, Source};
-use crate::domain::transaction_scan::breaks_transaction;
-use crate::domain::tx_class::{OnUnknown, TxClass};
 
 /// Gives `def` its class and its policy, and reports what cannot be kept.
 pub(crate) fn set(
@@ -129,7 +129,7 @@ impl Class<'_> {
 mod tests {
     use crate::definition::{Loaded, load};
     use crate::domain::job::{BodyPart, JobKind};
-    use crate::domain::tx_class::{OnUnknown, TxClass};
+    use crate::domain::source::tx_class::{OnUnknown, TxClass};
     use std::path::Path;
 
     const KINDS: &[JobKind] = &[

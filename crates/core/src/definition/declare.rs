@@ -7,9 +7,9 @@ use crate::definition::keys::{DECLARED, SECRET};
 use crate::definition::node::{Node, Value};
 use crate::definition::params::{cure_of, param_types, usable_name};
 use crate::definition::raw::{RawDecl, RawSecret};
+use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::domain::job::{Need, ParamDecl, ParamType, Secrecy};
 use crate::domain::params::{check_declared, names_a_secret};
-use crate::domain::shared_definitions::{SecretFrom, SecretSource};
 use std::collections::HashSet;
 
 /// What a secret literal is told.

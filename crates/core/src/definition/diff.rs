@@ -1,7 +1,7 @@
 //! What would change if one definition took the place of another.
 
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::GroupCode;
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use serde::Serialize;
 use serde_json::Value;
@@ -336,7 +336,7 @@ mod tests {
             read_password: Default::default(),
             max_parallel: limit,
             procedures: BTreeMap::from([("sp".to_owned(), body.to_owned())]),
-            access: crate::domain::group_access::GroupAccess::default(),
+            access: crate::domain::access::group_access::GroupAccess::default(),
         };
         let (a, mut b, c) = (job("A"), job("B"), job("C"));
         let old = Definition {

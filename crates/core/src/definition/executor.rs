@@ -5,12 +5,12 @@ use crate::definition::fault::{At, Report};
 use crate::definition::fields::Fields;
 use crate::definition::keys::EXECUTOR;
 use crate::definition::near::did_you_mean;
-use crate::domain::block::BlockStrategy;
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::executor::route::RouteStrategy;
 use crate::domain::executor::{ExecutorCall, ExecutorSend, GlueLanguage};
 use crate::domain::job::{BodyPart, JobDef, JobKind, Param, Secrecy};
 use crate::domain::params::{Reference, references};
-use crate::domain::route::RouteStrategy;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 
 /// Longest name of a handler: what an admin of XXL-JOB keeps of it.
 const HANDLER_MAX: usize = 255;

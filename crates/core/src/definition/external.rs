@@ -8,10 +8,10 @@ use crate::definition::numbering_check::Numbering;
 use crate::definition::raw::RawParent;
 use crate::domain::batch_no::{BatchExpr, Period};
 use crate::domain::dag::{Dag, DagError};
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDependency;
-use crate::domain::trigger_rule::When;
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::trigger_rule::When;
 use std::collections::HashMap;
 use std::sync::Arc;
 

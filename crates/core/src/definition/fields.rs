@@ -3,7 +3,7 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::near::nearest;
 use crate::definition::node::{Node, Value};
-use crate::domain::due::BadDue;
+use crate::domain::schedule::due::BadDue;
 use chrono::NaiveTime;
 use std::fmt::Display;
 use std::ops::RangeInclusive;

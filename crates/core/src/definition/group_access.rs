@@ -4,9 +4,9 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::fields::Fields;
 use crate::definition::raw::RawGroupAccess;
-use crate::domain::access_rules::ForbiddenUse;
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
+use crate::domain::permission::access_rules::ForbiddenUse;
 
 /// Reads both keys.
 pub(crate) fn read(fields: &mut Fields<'_>) -> RawGroupAccess {

@@ -12,13 +12,13 @@ use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::{Asks, check_params};
 use crate::definition::raw::{RawJob, Setting, Settings};
 use crate::definition::sqlite_bodies;
-use crate::domain::access_rules::AccessRules;
-use crate::domain::body::HttpHost;
-use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::{GroupCode, JobCode, JobType};
+use crate::domain::job::body::HttpHost;
+use crate::domain::job::pool::Pool;
 use crate::domain::job::{BodyPart, DEFAULT_TIMEOUT_SEC, JobDef, JobKind};
-use crate::domain::pool::Pool;
+use crate::domain::permission::access_rules::AccessRules;
 use crate::domain::source::Source;
+use crate::domain::value::expr::{Expr, ExprError};
 
 /// What surrounds a job while it is made.
 pub(crate) struct Around<'a> {

@@ -8,14 +8,14 @@ use crate::definition::job::{Around, Made};
 use crate::definition::near::did_you_mean;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{RawJob, RawSql};
-use crate::domain::body::{HttpCall, HttpHost, Items};
-use crate::domain::fan_out::{self, Parts};
-use crate::domain::http_call::{self, KEY_HEADER, OWN_HEADERS};
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::body::{HttpCall, HttpHost, Items};
 use crate::domain::job::{BodyPart, JobDef};
+use crate::domain::params::fan_out::{self, Parts};
+use crate::domain::params::http_call::{self, KEY_HEADER, OWN_HEADERS};
 use crate::domain::params::{Reference, references};
 use crate::domain::source::DialectName;
-use crate::domain::statement::{is_question, split};
+use crate::domain::source::statement::{is_question, split};
 use std::collections::{BTreeMap, HashSet};
 
 /// The hosts, each once and with a URL that a call can stay below.

@@ -237,7 +237,7 @@ pub(crate) const RETRIES_MAX: u32 = 100;
 /// Longest wait for another batch: a year.
 pub(crate) const WAIT_MAX: u32 = 366 * 24 * 3_600;
 /// Longest wait between two tries: a day.
-pub(crate) const DELAY_MAX: u32 = crate::domain::retry::LONGEST_DELAY_SEC;
+pub(crate) const DELAY_MAX: u32 = crate::domain::job::retry::LONGEST_DELAY_SEC;
 /// Longest wait between two questions of a sensor: a day.
 pub(crate) const POLL_MAX: u32 = 24 * 3_600;
 /// Highest limit of things at once.

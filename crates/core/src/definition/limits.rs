@@ -6,7 +6,7 @@ use crate::definition::job::{Around, said};
 use crate::definition::near::did_you_mean;
 use crate::definition::raw::{RawGroup, RawJob, RawPool, Uses};
 use crate::domain::job::JobDef;
-use crate::domain::pool::{LockUse, Pool, PoolUse};
+use crate::domain::job::pool::{LockUse, Pool, PoolUse};
 use std::collections::HashSet;
 
 /// Longest name of a pool or lock.
@@ -158,9 +158,9 @@ fn refuse_doubles<T>(whose: &str, kind: &str, uses: &Uses<T>, report: &mut Repor
 #[cfg(test)]
 mod tests {
     use crate::definition::{Loaded, load};
+    use crate::domain::job::pool::LockMode;
+    use crate::domain::job::retry::ErrorClass;
     use crate::domain::job::{JobKind, OnFailure};
-    use crate::domain::pool::LockMode;
-    use crate::domain::retry::ErrorClass;
     use std::path::Path;
 
     const NOOP: JobKind = JobKind { name: "NOOP", about: "", ..JobKind::PLAIN };
@@ -302,7 +302,7 @@ jobs:
         let loaded = sound(&text.replace("90m", "3h"));
         let words = |i: usize| {
             let job = &loaded.definition.jobs[i];
-            let time = |due: Option<crate::domain::due::Due>| due.map(|d| d.to_string());
+            let time = |due: Option<crate::domain::schedule::due::Due>| due.map(|d| d.to_string());
             (time(job.start_by), time(job.due), job.slow_after.map(|f| f.to_string()))
         };
         let of = |word: &str| Some(word.to_owned());

@@ -3,11 +3,11 @@
 
 use crate::definition::fault::{At, Report};
 use crate::domain::batch_no::{NumberGrammar, Period, PeriodKind};
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Group;
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::schedule::trigger::{At as FiringAt, ScheduledOrder, TriggerDef};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{At as FiringAt, ScheduledOrder, TriggerDef};
 use chrono::NaiveDate;
 
 /// A planned time to make an example of a batch number: 2024-07-31 12:34:56 UTC.

@@ -3,7 +3,7 @@
 use crate::definition::fault::{At, Report};
 use crate::definition::near::did_you_mean;
 use crate::definition::raw::{Raw, RawOwner, Settings};
-use crate::domain::shared_definitions::Owner;
+use crate::domain::job::shared_definitions::Owner;
 
 /// The declared owners.
 pub(crate) fn owners(raw: &[RawOwner]) -> Vec<Owner> {

@@ -25,9 +25,9 @@ use crate::definition::read_parents::parents;
 use crate::definition::read_schedules::schedule;
 use crate::domain::batch_no::NumberGrammar;
 use crate::domain::job::TransactionMode;
-use crate::domain::lang::Lang;
-use crate::domain::trigger_rule::TriggerRule;
-use crate::domain::tx_class::{OnUnknown, TxClass};
+use crate::domain::job::trigger_rule::TriggerRule;
+use crate::domain::source::tx_class::{OnUnknown, TxClass};
+use crate::domain::text::lang::Lang;
 use std::sync::Arc;
 
 /// Reads the tree of a whole definition.

@@ -5,8 +5,8 @@ use crate::definition::fields::{Fields, single};
 use crate::definition::keys::NOTIFY;
 use crate::definition::near::did_you_mean;
 use crate::definition::node::{Node, Value};
-use crate::domain::event::{Event, NotifyRules, When};
-use crate::domain::recipient::Recipient;
+use crate::domain::notification::event::{Event, NotifyRules, When};
+use crate::domain::notification::recipient::Recipient;
 use std::collections::BTreeMap;
 
 /// Addresses of one job or group, at most: who writes to more people wants a mailing list.
@@ -96,9 +96,9 @@ fn moment(fields: &mut Fields<'_>, event: &str, node: Node) -> Option<When> {
 mod tests {
     use crate::definition::keys::NOTIFY;
     use crate::definition::{Format, Loaded, diff, export, load};
-    use crate::domain::event::{Event, NotifyRules, When};
     use crate::domain::job::JobKind;
-    use crate::domain::lang::Lang;
+    use crate::domain::notification::event::{Event, NotifyRules, When};
+    use crate::domain::text::lang::Lang;
     use std::path::Path;
 
     const NOOP: JobKind = JobKind { name: "NOOP", about: "", ..JobKind::PLAIN };

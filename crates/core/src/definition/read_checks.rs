@@ -6,7 +6,7 @@ use crate::definition::keys::{BETWEEN, CHECK, DRIFT, EQUALS, EXPECT, RULE};
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{RawCheck, RawExpect, RawQuery, RawRule};
 use crate::definition::read::{entries, same_code, sql};
-use crate::domain::check::Grade;
+use crate::domain::job::check::Grade;
 
 const HOW: &str =
     "use zero_rows, between: [1, 5], min:, max:, equals: { sql: … } or drift: { max_percent: 10 }";

@@ -7,13 +7,13 @@ use crate::definition::keys::{
     APPROVAL, FOR_EACH, HOST, HTTP, ITEMS, PARALLEL_MAX, POLL_MAX, SENSOR, SUB_BATCH,
 };
 use crate::definition::node::{Node, Value};
+use crate::domain::access::approval::ApprovalRule;
+use crate::domain::access::user::UserName;
 use crate::domain::access::{Permission, Role};
-use crate::domain::approval::ApprovalRule;
 use crate::domain::batch_no::BatchExpr;
-use crate::domain::body::{ForEach, HttpBody, HttpCall, HttpHost, Items, Sensor, SubBatch};
-use crate::domain::http_call::METHODS;
 use crate::domain::id::GroupCode;
-use crate::domain::user::UserName;
+use crate::domain::job::body::{ForEach, HttpBody, HttpCall, HttpHost, Items, Sensor, SubBatch};
+use crate::domain::params::http_call::METHODS;
 
 /// `NAME: https://…`, or a map with `base_url`.
 pub(crate) fn host(name: At<String>, node: Node, report: &mut Report) -> Option<At<HttpHost>> {

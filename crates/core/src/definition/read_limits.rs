@@ -7,8 +7,8 @@ use crate::definition::node::{Node, Value};
 use crate::definition::raw::{RawPool, Uses};
 use crate::definition::read::same_code;
 use crate::domain::job::OnFailure;
-use crate::domain::pool::LockMode;
-use crate::domain::retry::{ErrorClass, RetryPolicy};
+use crate::domain::job::pool::LockMode;
+use crate::domain::job::retry::{ErrorClass, RetryPolicy};
 use std::collections::BTreeMap;
 
 /// Highest growth of a delay, in percent: tenfold.

@@ -3,7 +3,7 @@
 use crate::definition::fault::At;
 use crate::definition::fields::Fields;
 use crate::definition::keys::LINEAGE;
-use crate::domain::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
+use crate::domain::job::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
 
 /// `lineage: {reads, writes, opaque, ignore}`.
 pub(crate) fn lineage(fields: &mut Fields<'_>) -> Option<At<LineageDeclaration>> {
@@ -54,7 +54,7 @@ fn ignored(fields: &mut Fields<'_>) -> Vec<String> {
 mod tests {
     use crate::definition::load;
     use crate::domain::job::JobKind;
-    use crate::domain::lineage_declaration::OpaqueParts;
+    use crate::domain::job::lineage_declaration::OpaqueParts;
     use std::path::Path;
 
     fn load_text(text: &str) -> Result<crate::definition::Loaded, String> {

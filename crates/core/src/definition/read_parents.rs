@@ -5,7 +5,7 @@ use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{PARENT, WAIT_MAX};
 use crate::definition::node::{Node, Value};
 use crate::definition::raw::{RawMore, RawParent};
-use crate::domain::external::Missing;
+use crate::domain::job::external::Missing;
 
 /// What a job waits for, entry by entry.
 pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {

@@ -10,10 +10,10 @@ use crate::definition::read::{batch_type, same_code};
 use crate::definition::read_audience::addresses;
 use crate::domain::calendar::Shift;
 use crate::domain::id::{BadName, CalendarCode, GroupCode};
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{AfterWords, Blackout, Ending, TimingWords};
-use crate::domain::trigger::TriggerWords;
 use std::collections::HashMap;
 
 /// A schedule as the user wrote it.

@@ -6,7 +6,7 @@ use crate::definition::near::did_you_mean;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::id::SourceName;
 use crate::domain::job::{BodyPart, JobDef, JobKind};
-use crate::domain::routine_name::RoutineName;
+use crate::domain::source::routine_name::RoutineName;
 use crate::domain::source::{DialectName, Source};
 
 /// The job's source, the default one, or the only one there is.

@@ -5,7 +5,7 @@ use crate::definition::schema_form::Form::{
     Flag, Int, Map, Moment, NamedTexts, OrPair, OrTexts, OrWord, Sql, Text, Texts, Words,
 };
 use crate::definition::schema_form::{Form, Key, Section};
-use crate::domain::http_call::METHODS;
+use crate::domain::params::http_call::METHODS;
 
 const PARALLEL: Form = Int(1, PARALLEL_MAX as i64);
 const TYPES: Form = Words(&["text", "int", "decimal", "date", "datetime", "bool", "bytes"]);

@@ -5,7 +5,7 @@ use crate::definition::schema_form::Form::{
     Flag, Int, List, NamedTexts, OrText, OrWord, Text, Texts, Words,
 };
 use crate::definition::schema_form::{Key, Section};
-use crate::domain::misfire::WINDOW_MAX_SEC;
+use crate::domain::schedule::misfire::WINDOW_MAX_SEC;
 
 const SECONDS: i64 = 315_619_200;
 

@@ -7,6 +7,7 @@ use crate::definition::params::usable_name;
 use crate::definition::raw::RawSource;
 use crate::definition::sqlite_bodies;
 use crate::domain::id::SourceName;
+use crate::domain::source::transport::{Transport, with_verified_tls};
 use crate::domain::source::{DialectName, ReadPassword, Source};
 use std::collections::BTreeMap;
 use url::Url;
@@ -126,6 +127,13 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
     }
     for (key, _) in parsed.query_pairs().filter(|(key, _)| !key.to_lowercase().contains("pass")) {
         check_option(whose, url, &key, SERVER_OPTIONS, report);
+    }
+    if let Some(weakness) = Transport::of_url(&with_verified_tls(text)).and_then(|t| t.weakness()) {
+        report.warn(
+            &url.at,
+            format!("{whose}: {weakness}"),
+            "leave the option out, or write sslmode=verify-full (PostgreSQL), ssl-mode=VERIFY_IDENTITY (MySQL, MariaDB)",
+        );
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::definition::fault::{Place, Report};
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::job::JobDef;
+use crate::domain::source::sqlite_confinement::find_forbidden_statement;
 use crate::domain::source::{DialectName, Source};
-use crate::domain::sqlite_confinement::find_forbidden_statement;
 
 /// Refuses a job whose SQL leaves the file of its SQLite source.
 pub(crate) fn check_job(

@@ -5,13 +5,13 @@ mod same_codes;
 
 use crate::definition::{Faults, Format, Loaded, export, load};
 use crate::domain::access::Role;
-use crate::domain::block::BlockStrategy;
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::executor::route::RouteStrategy;
 use crate::domain::executor::{ExecutorSend, GlueLanguage};
+use crate::domain::job::shared_definitions::SecretFrom;
 use crate::domain::job::{
     BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
 };
-use crate::domain::route::RouteStrategy;
-use crate::domain::shared_definitions::SecretFrom;
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -882,6 +882,29 @@ fn sources_hold_no_secret_and_no_odd_option() {
         "sources: {a b: {url: 'sqlite:x'}}\njobs: {A: {type: NOOP}}",
         &["source name 'a b' is not usable"],
     );
+}
+
+#[test]
+fn a_source_that_may_be_spoken_to_in_clear_is_warned_of_at_its_line() {
+    for (url, weakness) in [
+        ("postgres://u@db.bank.example/books", None),
+        ("postgres://u@db.bank.example/books?sslmode=verify-full", None),
+        ("postgres://u@127.0.0.1/books?sslmode=disable", None),
+        (
+            "postgres://u@db.bank.example/books?sslmode=prefer",
+            Some("may be in clear (sslmode=prefer)"),
+        ),
+        ("mysql://u@db.bank.example/books?ssl-mode=REQUIRED", Some("is not verified (ssl-mode=")),
+    ] {
+        let text = format!("sources:\n  s: {{url: '{url}'}}\njobs: {{A: {{type: NOOP}}}}\n");
+        let loaded = load_files("dag.yaml", &[("dag.yaml", &text)]).expect(&text);
+        let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        let said: Vec<&String> = said.iter().filter(|line| line.contains("source s: ")).collect();
+        assert_eq!(said.len(), usize::from(weakness.is_some()), "{url}: {said:?}");
+        if let Some(weakness) = weakness {
+            assert!(said[0].contains(weakness) && said[0].starts_with("dag.yaml:2:"), "{said:?}");
+        }
+    }
 }
 
 const WHOLE: &str = r#"

@@ -1,5 +1,15 @@
 //! Who may do what to which group: permissions, the roles that hold them, and grants of roles.
 
+pub mod approval;
+pub mod audit_chain;
+pub mod certificate_expiry;
+pub mod directory_account;
+pub mod group_access;
+pub mod legacy_password;
+pub mod network;
+pub mod second_factor;
+pub mod user;
+
 use crate::domain::id::GroupCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

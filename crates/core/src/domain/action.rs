@@ -1,8 +1,13 @@
 //! What an operator may do to the jobs of a batch, and in which states.
 
+pub mod action_effects;
+pub mod action_plan;
+pub mod refusal;
+pub mod rerun;
+
 use crate::domain::access::Permission;
-use crate::domain::queue::{Event, QueueStatus, RunMode};
-use crate::domain::rerun::{Scope, UnknownJobs};
+use crate::domain::action::rerun::{Scope, UnknownJobs};
+use crate::domain::job::queue::{Event, QueueStatus, RunMode};
 
 /// Whether a job that is started by hand waits for its parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,25 +2,29 @@
 
 mod asked;
 mod error;
+pub mod history;
+pub mod open_check;
+pub mod param_preview;
 mod snapshot;
+pub mod span;
 mod status;
 
-pub use crate::domain::order::AskedOrder;
-pub use crate::domain::order::BatchOrder;
+pub use crate::domain::schedule::order::AskedOrder;
+pub use crate::domain::schedule::order::BatchOrder;
 pub use error::BatchError;
 pub use snapshot::{Snapshot, as_opened};
 pub use status::BatchStatus;
 
-use crate::domain::access_rules::AccessRules;
 use crate::domain::batch_no::{NumberGrammar, Period};
 use crate::domain::calendar::{Calendars, WorkingDays};
-use crate::domain::check::Check;
-use crate::domain::external::ExternalDependency;
-use crate::domain::fan_out;
 use crate::domain::id::{BatchId, BatchNo, JobCode, NodeId};
+use crate::domain::job::check::Check;
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
-use crate::domain::order_params::{self, Declared, Findings};
+use crate::domain::params::fan_out;
+use crate::domain::params::order_params::{self, Declared, Findings};
 use crate::domain::params::{BatchValues, Layers};
+use crate::domain::permission::access_rules::AccessRules;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
@@ -305,8 +309,8 @@ pub(in crate::domain) mod tests {
     use super::*;
     use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
+    use crate::domain::job::trigger_rule::When;
     use crate::domain::job::{JobDependency, ParamDecl, ParamType};
-    use crate::domain::trigger_rule::When;
 
     pub(in crate::domain) fn defs() -> Definition {
         let group = |code: &str, ty: &str| Group {
@@ -433,7 +437,7 @@ pub(in crate::domain) mod tests {
 
     #[test]
     fn the_result_keeps_the_worst() {
-        use crate::domain::queue::QueueStatus as Q;
+        use crate::domain::job::queue::QueueStatus as Q;
         for (jobs, result) in [
             (vec![Q::Success, Q::Success], BatchStatus::Success),
             (vec![Q::Success, Q::Forced], BatchStatus::Warning),

@@ -225,7 +225,7 @@ fn walk_back(
 mod tests {
     use super::*;
     use crate::domain::id::GroupCode;
-    use crate::domain::trigger_rule::When;
+    use crate::domain::job::trigger_rule::When;
     use proptest::prelude::*;
 
     fn code(word: &str) -> JobCode {

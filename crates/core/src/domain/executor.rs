@@ -1,11 +1,15 @@
 //! Executors of XXL-JOB that this installation is the admin of, and what a job asks of one.
 
 pub mod address;
+pub mod app_name;
+pub mod block;
+pub mod route;
+pub mod run_wait;
 pub mod token;
 
-use crate::domain::app_name::AppName;
-use crate::domain::block::BlockStrategy;
-use crate::domain::route::RouteStrategy;
+use crate::domain::executor::app_name::AppName;
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::executor::route::RouteStrategy;
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt;

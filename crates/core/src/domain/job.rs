@@ -1,31 +1,53 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
-use crate::domain::approval::ApprovalRule;
-use crate::domain::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+pub mod body;
+pub mod check;
+pub mod dependency;
+pub mod external;
+pub mod job_key;
+pub mod job_kind;
+pub mod lineage_declaration;
+pub mod outcome;
+pub mod output_limits;
+pub mod param;
+pub mod part;
+pub mod pool;
+pub mod preflight;
+pub mod queue;
+pub mod retry;
+pub mod script_isolation;
+pub mod script_limits;
+pub mod secret;
+pub mod shared_definitions;
+pub mod success_rules;
+pub mod trigger_rule;
+
+use crate::domain::access::approval::ApprovalRule;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::calendar::Calendars;
-use crate::domain::check::{Check, SuccessRule};
-use crate::domain::due::{Due, Factor};
-use crate::domain::event::{Event, NotifyRules, When};
 use crate::domain::executor::ExecutorCall;
-use crate::domain::expr::Expr;
-use crate::domain::external::ExternalDependency;
-use crate::domain::group_access::GroupAccess;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
-use crate::domain::lineage_declaration::LineageDeclaration;
-use crate::domain::pool::{LockUse, Pool, PoolUse};
-use crate::domain::retry::RetryPolicy;
-use crate::domain::shared_definitions::{Owner, SecretSource};
-use crate::domain::trigger::TriggerDef;
-use crate::domain::trigger_rule::TriggerRule;
-use crate::domain::tx_class::{OnUnknown, TxClass};
+use crate::domain::job::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
+use crate::domain::job::check::{Check, SuccessRule};
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::lineage_declaration::LineageDeclaration;
+use crate::domain::job::pool::{LockUse, Pool, PoolUse};
+use crate::domain::job::retry::RetryPolicy;
+use crate::domain::job::shared_definitions::{Owner, SecretSource};
+use crate::domain::job::trigger_rule::TriggerRule;
+use crate::domain::notification::event::{Event, NotifyRules, When};
+use crate::domain::schedule::due::{Due, Factor};
+use crate::domain::schedule::trigger::TriggerDef;
+use crate::domain::source::tx_class::{OnUnknown, TxClass};
+use crate::domain::value::expr::Expr;
 use chrono::NaiveTime;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
-pub use crate::domain::dependency::JobDependency;
-pub use crate::domain::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
-pub use crate::domain::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
-pub use crate::domain::sql_text::{SqlText, TransactionMode};
+pub use crate::domain::job::dependency::JobDependency;
+pub use crate::domain::job::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
+pub use crate::domain::job::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
+pub use crate::domain::source::sql_text::{SqlText, TransactionMode};
 
 /// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
 pub const DEFAULT_TIMEOUT_SEC: u32 = 1_800;
@@ -290,7 +312,7 @@ pub struct Group {
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "crate::domain::param::decls"
+        deserialize_with = "crate::domain::job::param::decls"
     )]
     pub params: Vec<ParamDecl>,
     /// What a final failure does to the rest of the batch.
@@ -425,7 +447,7 @@ mod tests {
     /// A process that holds a batch of 100,000 jobs holds so many of each.
     #[test]
     fn what_a_waiting_job_is_kept_in_is_small() {
-        use crate::domain::queue::QueueEntry;
+        use crate::domain::job::queue::QueueEntry;
         let sizes = [
             ("JobDef", size_of::<JobDef>(), 680),
             ("JobDependency", size_of::<JobDependency>(), 56),

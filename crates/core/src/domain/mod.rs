@@ -1,125 +1,51 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: time, audit_chain, certificate_expiry, local_time, id, group_access, app_name, access, user, directory_account, legacy_password, second_factor, text, did_you_mean, network, mysql_grants, lang, approval, cron, event, recipient, secret, value, value_order, expr, batch_no, calendar, due, schedule, param_expressions, source, transport, sqlite_confinement, script_isolation, script_limits, sql_text, routine_name, param, output_limits, retry, pool, shared_definitions, tx_class, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, node_placement, firing, misfire, firing_queue, overlap, block, route, executor, run_wait, silent_node, order, trigger, lineage_declaration, job, job_key, part, token, statement, preflight, transaction_scan, params, required_permissions, four_eyes, order_params, dag, http_call, access_rules, fan_out, batch, param_preview, open_check, xxl_run, xxl_tables, scheduler_tables, readiness, slots, ready, history, slack, deferral, timeline, eta, lateness, dry_run, trigger_check, rerun, action_effects, action, refusal, action_plan, backfill, why, executor_run, success_rules, settlement, retention, lease, metadata_gap, skew, poll_interval, ring, notification, notice, notice_batch, notice_late, notice_trigger, notice_change, outbox_schedule, span.
+//! Story order: id, text, time, value, batch_no, calendar, source, access, notification, executor, schedule, job, params, permission, dag, batch, cluster, dispatch, forecast, action, trigger_check, backfill, retention, xxl, notice.
+//!
+//! A folder for each capability. Within one, a file names only files before it:
+//!
+//! - text: text, did_you_mean, lang
+//! - time: time, local_time
+//! - value: value, value_order, expr
+//! - source: mysql_grants, source, transport, sqlite_confinement, sql_text, routine_name, tx_class, token, statement, transaction_scan, scheduler_tables
+//! - access: audit_chain, certificate_expiry, group_access, access, user, directory_account, legacy_password, second_factor, network, approval
+//! - notification: event, recipient, notification, outbox_schedule
+//! - executor: app_name, block, route, executor, run_wait
+//! - schedule: cron, due, schedule, firing, misfire, firing_queue, overlap, order, trigger, ring
+//! - job: secret, script_isolation, script_limits, param, output_limits, retry, pool, shared_definitions, queue, trigger_rule, dependency, external, check, body, outcome, job_kind, lineage_declaration, job, job_key, part, preflight, success_rules
+//! - params: param_expressions, params, order_params, http_call, fan_out
+//! - permission: required_permissions, four_eyes, access_rules
+//! - batch: batch, param_preview, open_check, history, span
+//! - cluster: node_placement, silent_node, lease, metadata_gap, skew, poll_interval
+//! - dispatch: readiness, slots, ready, deferral, why, settlement
+//! - forecast: slack, timeline, eta, lateness, dry_run
+//! - action: rerun, action_effects, action, refusal, action_plan
+//! - xxl: xxl_run, xxl_tables, executor_run
+//! - notice: notice, notice_batch, notice_late, notice_trigger, notice_change
 
 pub mod access;
-pub mod access_rules;
 pub mod action;
-pub mod action_effects;
-pub mod action_plan;
-pub mod app_name;
-pub mod approval;
-pub mod audit_chain;
 pub mod backfill;
 pub mod batch;
 pub mod batch_no;
-pub mod block;
-pub mod body;
 pub mod calendar;
-pub mod certificate_expiry;
-pub mod check;
-pub mod cron;
+pub mod cluster;
 pub mod dag;
-pub mod deferral;
-pub mod dependency;
-pub mod did_you_mean;
-pub mod directory_account;
-pub mod dry_run;
-pub mod due;
-pub mod eta;
-pub mod event;
+pub mod dispatch;
 pub mod executor;
-pub mod executor_run;
-pub mod expr;
-pub mod external;
-pub mod fan_out;
-pub mod firing;
-pub mod firing_queue;
-pub mod four_eyes;
-pub mod group_access;
-pub mod history;
-pub mod http_call;
+pub mod forecast;
 pub mod id;
 pub mod job;
-pub mod job_key;
-pub mod job_kind;
-pub mod lang;
-pub mod lateness;
-pub mod lease;
-pub mod legacy_password;
-pub mod lineage_declaration;
-pub mod local_time;
-pub mod metadata_gap;
-pub mod misfire;
-pub mod mysql_grants;
-pub mod network;
-pub mod node_placement;
 pub mod notice;
-pub mod notice_batch;
-pub mod notice_change;
-pub mod notice_late;
-pub mod notice_trigger;
 pub mod notification;
-pub mod open_check;
-pub mod order;
-pub mod order_params;
-pub mod outbox_schedule;
-pub mod outcome;
-pub mod output_limits;
-pub mod overlap;
-pub mod param;
-pub mod param_expressions;
-pub mod param_preview;
 pub mod params;
-pub mod part;
-pub mod poll_interval;
-pub mod pool;
-pub mod preflight;
-pub mod queue;
-pub mod readiness;
-pub mod ready;
-pub mod recipient;
-pub mod refusal;
-pub mod required_permissions;
-pub mod rerun;
+pub mod permission;
 pub mod retention;
-pub mod retry;
-pub mod ring;
-pub mod route;
-pub mod routine_name;
-pub mod run_wait;
 pub mod schedule;
-pub mod scheduler_tables;
-pub mod script_isolation;
-pub mod script_limits;
-pub mod second_factor;
-pub mod secret;
-pub mod settlement;
-pub mod shared_definitions;
-pub mod silent_node;
-pub mod skew;
-pub mod slack;
-pub mod slots;
 pub mod source;
-pub mod span;
-pub mod sql_text;
-pub mod sqlite_confinement;
-pub mod statement;
-pub mod success_rules;
 pub mod text;
 pub mod time;
-pub mod timeline;
-pub(crate) mod token;
-pub mod transaction_scan;
-pub mod transport;
-pub mod trigger;
 pub mod trigger_check;
-pub mod trigger_rule;
-pub mod tx_class;
-pub mod user;
 pub mod value;
-pub mod value_order;
-pub mod why;
-pub mod xxl_run;
-pub mod xxl_tables;
+pub mod xxl;

@@ -1,14 +1,19 @@
 //! Who hears of what about jobs and batches, in which words: the rows of `email_notifications`.
 
-use crate::domain::approval::ApprovalRule;
+pub mod notice_batch;
+pub mod notice_change;
+pub mod notice_late;
+pub mod notice_trigger;
+
+use crate::domain::access::approval::ApprovalRule;
 use crate::domain::batch::Batch;
-use crate::domain::event::{Event, NotifyRules, When};
+use crate::domain::job::job_key::JobKey;
+use crate::domain::job::queue::{KILL_UNCONFIRMED, QueueStatus};
+use crate::domain::job::shared_definitions::Owner;
 use crate::domain::job::{Group, JobDef};
-use crate::domain::job_key::JobKey;
-use crate::domain::lang::Lang;
+use crate::domain::notification::event::{Event, NotifyRules, When};
 use crate::domain::notification::{Both, Letter, Topic};
-use crate::domain::queue::{KILL_UNCONFIRMED, QueueStatus};
-use crate::domain::shared_definitions::Owner;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 
 /// One letter to one recipient, as it is put in the outbox.

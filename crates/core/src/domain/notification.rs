@@ -1,9 +1,13 @@
 //! A letter: what somebody is told, in both languages, before anybody has decided what it looks like. Mails,
 //! chat messages and the terminal are drawn from it; the plain text is drawn here.
 
-use crate::domain::event::{Event, Severity};
-use crate::domain::lang::Lang;
+pub mod event;
+pub mod outbox_schedule;
+pub mod recipient;
+
+use crate::domain::notification::event::{Event, Severity};
 use crate::domain::text::clip;
+use crate::domain::text::lang::Lang;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 

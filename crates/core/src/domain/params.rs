@@ -4,7 +4,11 @@
 //! only place where `${…}` means anything, and what comes out of it reaches SQL as a bound value
 //! and a script as an environment variable, never as text of either.
 
+pub mod fan_out;
 mod fault;
+pub mod http_call;
+pub mod order_params;
+pub mod param_expressions;
 mod taken;
 mod work;
 
@@ -12,11 +16,11 @@ pub use fault::{ParamError, check_text};
 
 use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::job::outcome::OutputValue;
+use crate::domain::job::secret::Value;
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
-use crate::domain::outcome::OutputValue;
-use crate::domain::param_expressions::{self, BadReference, Piece};
-use crate::domain::secret::Value;
-use crate::domain::tx_class::{IdemKey, KeyForm};
+use crate::domain::params::param_expressions::{BadReference, Piece};
+use crate::domain::source::tx_class::{IdemKey, KeyForm};
 use chrono::NaiveDate;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -25,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use work::Work;
 
-pub use crate::domain::param_expressions::{Asked as AskedCalendar, Reference};
+pub use crate::domain::params::param_expressions::{Asked as AskedCalendar, Reference};
 
 /// Values that the jobs of one batch share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,17 +2,26 @@
 //!
 //! Days, windows and blackouts are written in the time of the wall clock of the zone; moments come
 //! out. What is planned for a time of day (cron, rule, once) keeps that time when a calendar moves it
-//! to another day, and meets changes of the clock as [`Cron`](crate::domain::cron) says. Where several
+//! to another day, and meets changes of the clock as [`Cron`](crate::domain::schedule::cron) says. Where several
 //! days of a schedule land on one moment, it fires once there.
 
 mod blackout;
 mod check;
+pub mod cron;
 mod days;
+pub mod due;
 mod error;
+pub mod firing;
+pub mod firing_queue;
+pub mod misfire;
+pub mod order;
+pub mod overlap;
 mod reason;
+pub mod ring;
 mod rule;
 mod sentence;
 mod skipped;
+pub mod trigger;
 mod walk;
 mod words;
 mod zone;
@@ -27,9 +36,9 @@ pub use words::{AfterWords, TimingWords};
 pub use zone::read_zone;
 
 use crate::domain::calendar::Shift;
-use crate::domain::cron::Cron;
 use crate::domain::id::CalendarCode;
 use crate::domain::id::GroupCode;
+use crate::domain::schedule::cron::Cron;
 use crate::domain::time::Millis;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;

@@ -1,6 +1,17 @@
 //! A data source: the named database on which bodies run.
 
-use crate::domain::group_access::GroupAccess;
+pub mod mysql_grants;
+pub mod routine_name;
+pub mod scheduler_tables;
+pub mod sql_text;
+pub mod sqlite_confinement;
+pub mod statement;
+pub(crate) mod token;
+pub mod transaction_scan;
+pub mod transport;
+pub mod tx_class;
+
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::SourceName;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};

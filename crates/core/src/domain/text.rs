@@ -5,6 +5,9 @@
 //! left a job RUNNING for ever in the systems we learnt from.
 
 /// Longest `error_message` kept, in bytes; MySQL's TEXT holds 65,535.
+pub mod did_you_mean;
+pub mod lang;
+
 pub const MESSAGE_MAX: usize = 16_000;
 /// Longest single log line kept, in bytes.
 pub const LINE_MAX: usize = 8_000;

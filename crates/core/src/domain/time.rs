@@ -1,5 +1,7 @@
 //! A moment and a length of time, in whole milliseconds; nothing here asks what time it is.
 
+pub mod local_time;
+
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeZone, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};

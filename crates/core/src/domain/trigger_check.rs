@@ -7,15 +7,17 @@ mod ring;
 
 pub use ring::rings;
 
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{BatchError, BatchPlan};
 use crate::domain::calendar::{Calendar, Calendars, warnings};
-use crate::domain::did_you_mean::nearest;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
-use crate::domain::open_check::plan_opening;
+use crate::domain::schedule::trigger::{
+    At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault,
+};
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::{At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Firings that are looked at: enough for a year of weeks and three years of months.

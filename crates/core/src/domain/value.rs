@@ -1,5 +1,8 @@
 //! Values that bodies hand on, their types, and the forms of bytes.
 
+pub mod expr;
+pub mod value_order;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};

@@ -11,7 +11,7 @@ mod properties;
 pub(super) mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::trigger_rule::When;
+use crate::domain::job::trigger_rule::When;
 use crate::import::Given;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};

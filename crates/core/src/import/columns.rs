@@ -1,7 +1,7 @@
 //! The columns of another scheduler's tables. Of each column that a row fills, the importer reads it, or a note tells what is
 //! not carried over; a column that no list knows is told of as well.
 
-use crate::domain::scheduler_tables::{SchedulerRow, SchedulerTables};
+use crate::domain::source::scheduler_tables::{SchedulerRow, SchedulerTables};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, KeyRule, KnownKey};
 use crate::import::note::Origin;

@@ -5,12 +5,12 @@ mod owner;
 
 pub(super) use line::NICKNAMES;
 
-use crate::domain::cron::Cron;
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
-use crate::domain::recipient::Recipient;
+use crate::domain::notification::recipient::Recipient;
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{TimingWords, read_zone};
-use crate::domain::trigger::TriggerWords;
 use crate::import::body::{quoted, text, title_of};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};

@@ -10,13 +10,13 @@ mod sql;
 mod value;
 mod wait;
 
-use crate::domain::cron::Cron;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{JobDef, OnFailure, ParamDecl};
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{TimingWords, read_zone};
-use crate::domain::trigger::TriggerWords;
-use crate::domain::trigger_rule::When;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;

@@ -1,13 +1,13 @@
 //! What an importer has gathered so far: a definition in the making, and what is to be said about it.
 
 use crate::definition::{Place, Report};
-use crate::domain::external::ExternalDependency;
-use crate::domain::group_access::GroupAccess;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::{DialectName, Source};
-use crate::domain::trigger::TriggerWords;
-use crate::domain::trigger_rule::When;
 use crate::import::Asked;
 use crate::import::finish::Beside;
 use crate::import::name::Names;

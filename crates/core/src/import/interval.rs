@@ -1,10 +1,10 @@
 //! Schedules of other systems that fire every so many units from a start: months, days or seconds, counted by the wall
 //! clock. They become crons and fixed rates that fire at the same times.
 
-use crate::domain::local_time::ahead_sec;
-use crate::domain::local_time::shown;
 use crate::domain::schedule::TimingWords;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::ahead_sec;
+use crate::domain::time::local_time::shown;
 use crate::import::note::Words;
 use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
@@ -216,8 +216,8 @@ pub(crate) fn read_wall(text: &str) -> Option<NaiveDateTime> {
 mod tests {
     use super::*;
     use crate::domain::calendar::Calendars;
-    use crate::domain::local_time::wall_at;
     use crate::domain::schedule::Anchor;
+    use crate::domain::time::local_time::wall_at;
     use chrono::Months;
 
     /// 2026-09-21, a Monday.

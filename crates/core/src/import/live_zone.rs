@@ -1,9 +1,9 @@
 //! The zone of another scheduler's times of day: a name, an offset, or what its server says of its clock.
 
-use crate::domain::local_time::ahead_sec;
 use crate::domain::schedule::read_zone;
-use crate::domain::scheduler_tables::SchedulerServer;
+use crate::domain::source::scheduler_tables::SchedulerServer;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::ahead_sec;
 use chrono_tz::Tz;
 
 const HOUR_SEC: i64 = 3_600;

@@ -44,7 +44,7 @@ pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
 pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
 
 use crate::domain::job::JobKind;
-use crate::domain::scheduler_tables::{SchedulerTables, WantedTables};
+use crate::domain::source::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::time::Millis;
 use chrono_tz::Tz;
 

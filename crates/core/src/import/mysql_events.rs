@@ -2,15 +2,15 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
-use crate::domain::routine_name::is_plain_part;
 use crate::domain::schedule::TimingWords;
-use crate::domain::scheduler_tables::{
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
+use crate::domain::source::DialectName;
+use crate::domain::source::routine_name::is_plain_part;
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
-use crate::domain::source::DialectName;
-use crate::domain::trigger::TriggerWords;
 use crate::import::body::{failing, in_comment};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;

@@ -1,6 +1,6 @@
 //! What an import has to say about one thing: where it stood, what became of it, what to do.
 
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use serde::Serialize;
 use std::fmt;
 

@@ -1,16 +1,16 @@
 //! pg_cron: each job is a group with one job and its schedule, on the database and as the user that it names.
 
-use crate::domain::cron::Cron;
 use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
 use crate::domain::schedule::TimingWords;
-use crate::domain::scheduler_tables::{
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
+use crate::domain::source::DialectName;
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
-use crate::domain::source::DialectName;
-use crate::domain::trigger::TriggerWords;
 use crate::import::body::failing;
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::crontab::NICKNAMES;

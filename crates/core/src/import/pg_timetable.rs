@@ -7,13 +7,13 @@ pub(super) mod tables;
 pub(super) mod task;
 
 use crate::definition::Node;
-use crate::domain::cron::Cron;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
+use crate::domain::job::trigger_rule::When;
 use crate::domain::schedule::TimingWords;
-use crate::domain::trigger::TriggerWords;
-use crate::domain::trigger_rule::When;
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;

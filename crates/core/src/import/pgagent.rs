@@ -4,16 +4,16 @@ mod times;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::local_time::wall_at;
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
+use crate::domain::job::trigger_rule::When;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{Blackout, BlackoutTime, TimingWords};
-use crate::domain::scheduler_tables::{
+use crate::domain::source::DialectName;
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
-use crate::domain::source::DialectName;
-use crate::domain::trigger::TriggerWords;
-use crate::domain::trigger_rule::When;
+use crate::domain::time::local_time::wall_at;
 use crate::import::body::{failing, quoted};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;

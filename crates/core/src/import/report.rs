@@ -1,6 +1,6 @@
 //! The report of an import, for people: on the screen, and as a file beside the definition.
 
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::import::finish::Imported;
 use crate::import::note::{Level, Note};
 use crate::import::tally::{ItemOutcome, ReadItem};

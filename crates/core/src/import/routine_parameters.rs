@@ -1,11 +1,11 @@
 //! The names of procedures' parameters, as the server has them: a CALL elsewhere gives values by their places, and a PROC job by
 //! the names.
 
-use crate::domain::routine_name::RoutineName;
-use crate::domain::scheduler_tables::{
+use crate::domain::source::DialectName;
+use crate::domain::source::routine_name::RoutineName;
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTables, TablePresence, WantedTable,
 };
-use crate::domain::source::DialectName;
 use crate::import::sql_statement::SqlForm;
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn parameter_names(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::scheduler_tables::SchedulerTable;
+    use crate::domain::source::scheduler_tables::SchedulerTable;
 
     fn tables(name: &str, rows: &[[&str; 3]]) -> SchedulerTables {
         let row = |[schema, routine, parameter]: &[&str; 3]| {

@@ -2,10 +2,10 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::read_zone;
+use crate::domain::schedule::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::trigger_check::{self, Around, Grade};
 use crate::import::note::{Level, Note, Origin, Words};
 use crate::import::tally::ItemId;

@@ -2,11 +2,11 @@
 
 use crate::domain::id::SourceName;
 use crate::domain::job::JobDef;
-use crate::domain::scheduler_tables::SchedulerServer;
 use crate::domain::source::DialectName;
-use crate::domain::sql_text::{SqlText, TransactionMode};
-use crate::domain::statement::{split, words};
-use crate::domain::transaction_scan::breaks_transaction;
+use crate::domain::source::scheduler_tables::SchedulerServer;
+use crate::domain::source::sql_text::{SqlText, TransactionMode};
+use crate::domain::source::statement::{split, words};
+use crate::domain::source::transaction_scan::breaks_transaction;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use url::Url;

@@ -2,10 +2,10 @@
 //! routine may hold.
 
 use crate::domain::job::Param;
-use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
-use crate::domain::statement::{bind_names, split, unfit, words};
-use crate::domain::token::{Token, token};
+use crate::domain::source::routine_name::RoutineName;
+use crate::domain::source::statement::{bind_names, split, unfit, words};
+use crate::domain::source::token::{Token, token};
 use crate::import::note::Words;
 
 /// What a text is.

@@ -1,6 +1,6 @@
 //! What was read, and what became of each: counts that add up, because each item has one outcome.
 
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::import::note::{Level, Note, Origin, Words};
 use serde::Serialize;
 

@@ -13,10 +13,10 @@ pub use pipelines::Children;
 pub use users::NewUser;
 
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::trigger_rule::{TriggerRule, When};
 use crate::domain::job::{JobDef, JobKind};
-use crate::domain::trigger::TriggerDef;
-use crate::domain::trigger_rule::{TriggerRule, When};
-use crate::domain::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
+use crate::domain::schedule::trigger::TriggerDef;
+use crate::domain::xxl::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
 use crate::import::Asked;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};

@@ -4,7 +4,7 @@
 //! A queue and no recursion; each body is followed once for each set of arguments.
 
 use crate::domain::source::DialectName;
-use crate::domain::statement::split;
+use crate::domain::source::statement::split;
 use crate::lineage::access::{
     Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey, ObjectName,
 };

@@ -2,10 +2,10 @@
 
 use crate::domain::dag::Dag;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
+use crate::domain::job::pool::{LockMode, LockUse};
 use crate::domain::job::{JobDef, JobDependency, Param};
-use crate::domain::pool::{LockMode, LockUse};
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
-use crate::domain::sql_text::SqlText;
+use crate::domain::source::sql_text::SqlText;
 use crate::lineage::{
     BodyText, Cascade, Catalogue, ConflictKind, ConflictReport, JobReading, LineageTarget,
     ObjectName, OpaqueReason, Table, Trigger, TriggerAction, TriggerEvent, find_conflicts,

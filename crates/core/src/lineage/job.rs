@@ -1,13 +1,13 @@
 //! From a job of a definition to what it does: its call or statements, the values of its parameters, its checks.
 
-use crate::domain::body::Items;
-use crate::domain::check::Expect;
 use crate::domain::id::SourceName;
+use crate::domain::job::body::Items;
+use crate::domain::job::check::Expect;
+use crate::domain::job::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
+use crate::domain::job::pool::LockMode;
 use crate::domain::job::{JobDef, ParamMode};
-use crate::domain::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
-use crate::domain::pool::LockMode;
-use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
+use crate::domain::source::routine_name::RoutineName;
 use crate::lineage::access::{Access, AccessMode, Argument, ObjectName};
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::closure::{JobRoot, trace_job};

@@ -1,6 +1,6 @@
 //! Many jobs as one node.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::picture::view::{Item, ItemKind, JobState, Link, Timing, View, needed};
 use petgraph::algo::kosaraju_scc;

@@ -1,7 +1,7 @@
 //! Jobs of other batches, for which jobs of this one wait.
 
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::JobCode;
+use crate::domain::job::external::ExternalDependency;
 use crate::picture::view::{Item, ItemKind, JobState, Link, LinkKind, Timing, View};
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,7 @@
 //! What a JSON shape says of a job, an arrow and a group beside where they are: the same keys in
 //! every shape.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::picture::Scene;
 use crate::picture::view::{Item, ItemKind, Link, LinkKind, Subject, View};

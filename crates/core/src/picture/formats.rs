@@ -1,6 +1,6 @@
 //! Every shape of picture, and what is common to drawing them.
 
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::picture::document::Document;
 use crate::picture::layout::{Layout, layered};

@@ -1,6 +1,6 @@
 //! Colours and words of states, for shapes that draw.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 
 /// Colours of a state: a fill light enough for black text, and a line dark enough for a white page.
 /// Those for a dark page are the same hues the other way round.

@@ -1,7 +1,7 @@
 //! React Flow (`ReactFlowJsonObject`): it lays nothing out itself, so every node has its place and
 //! size.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::picture::Scene;
 use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};

@@ -3,11 +3,11 @@
 use super::*;
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode, JobType};
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{Group, JobDef, JobDependency, Shared};
-use crate::domain::lang::Lang;
-use crate::domain::queue::QueueStatus;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::domain::trigger_rule::When;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@ use crate::domain::batch::Snapshot;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;

@@ -1,14 +1,14 @@
 //! One step of a backfill: what has ended is noted, what is next is opened, in one transaction.
 
 use super::{Backfill, BackfillTaken, BatchNews, Course, found, order};
+use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::backfill::{
     Action, BackfillStatus, EntryStatus, Found, Holder, decide, hopeless, next, result,
 };
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchError, BatchStatus};
-use crate::domain::external::Wait;
 use crate::domain::id::{BatchId, BatchNo};
-use crate::domain::open_check::plan_opening;
-use crate::domain::rerun::UnknownJobs;
+use crate::domain::job::external::Wait;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::opening::create_batch::PackedPlan;

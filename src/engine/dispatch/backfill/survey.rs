@@ -4,10 +4,10 @@ use super::Request;
 use crate::domain::backfill::{
     Action, BackfillError, Found, Holder, Need, Options, Step, arrange, decide, needs, would_wait,
 };
+use crate::domain::batch::open_check::{check_batch_no, plan_opening};
 use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
-use crate::domain::open_check::{check_batch_no, plan_opening};
 use crate::domain::time::Millis;
 use crate::engine::opening::refused::Refused;
 use crate::store::backfill::Standing;

@@ -1,7 +1,7 @@
 //! When the certificates of this process end.
 
 use super::{Seconds, put};
-use crate::domain::certificate_expiry::CertificateEnd;
+use crate::domain::access::certificate_expiry::CertificateEnd;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use std::sync::{PoisonError, RwLock};

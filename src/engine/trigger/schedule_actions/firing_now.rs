@@ -1,12 +1,12 @@
 //! Firings that a person or a program makes.
 
 use super::{Deed, NotDone, found, locked, record};
-use crate::domain::did_you_mean::nearest;
-use crate::domain::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::id::TriggerCode;
+use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::schedule::trigger::{Given, Trigger, TriggerStatus};
 use crate::domain::schedule::{Schedule, Swallowed};
+use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::{Given, Trigger, TriggerStatus};
 use crate::store::hint::{self, Topic};
 use crate::store::{Db, Tx, calendar, event_key, firing, trigger};
 use anyhow::{Context as _, Result};
@@ -97,7 +97,7 @@ fn left_out(was: &Trigger, swallowed: Option<&Swallowed>) -> Option<String> {
     match was.status {
         TriggerStatus::Paused => Some("the schedule is paused".to_owned()),
         TriggerStatus::Enabled | TriggerStatus::Ended => {
-            swallowed.map(|why| why.words(crate::domain::lang::Lang::En))
+            swallowed.map(|why| why.words(crate::domain::text::lang::Lang::En))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What operators decide after the metadata has gone back in time: a gap is declared, shown and accepted.
 
 use super::{Deed, NotDone, from_now, locked, next_of, schedule_rows, stand};
-use crate::domain::firing::FiringStatus;
-use crate::domain::metadata_gap::MetadataGap;
+use crate::domain::cluster::metadata_gap::MetadataGap;
+use crate::domain::schedule::firing::FiringStatus;
+use crate::domain::schedule::trigger::TriggerStatus;
 use crate::domain::time::Millis;
-use crate::domain::trigger::TriggerStatus;
 use crate::engine::operate::operator_actions::of_batch;
 use crate::store::audit::Entry;
 use crate::store::batch::Going;

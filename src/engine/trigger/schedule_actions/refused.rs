@@ -2,8 +2,8 @@
 
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::ScheduleError;
+use crate::domain::schedule::trigger::WordFault;
 use crate::domain::time::Millis;
-use crate::domain::trigger::WordFault;
 
 /// Why an act was refused; `Display` is the sentence for the user.
 #[derive(Debug, thiserror::Error)]

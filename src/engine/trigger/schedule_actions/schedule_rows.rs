@@ -1,12 +1,12 @@
 //! Rows of schedules under the lock: new, changed, gone, and those of a whole file.
 
 use super::{Deed, FROM_FILE, FROM_PERSON, NotDone, from_now, next_of, record, set, stand, taken};
-use crate::domain::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
+use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
+use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::domain::time::Millis;
-use crate::domain::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::engine::trigger::planner::AHEAD_MS;
 use crate::store::hint::{self, Topic};
 use crate::store::next_run::{self, StaleGroups};

@@ -4,9 +4,9 @@
 use super::run_state::{Book, Call, Effect, Part};
 use super::{Admin, Inbound};
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{Looked, Posted};
-use crate::domain::route::Test;
+use crate::domain::executor::route::Test;
 use crate::domain::time::Millis;
+use crate::domain::xxl::executor_run::{Looked, Posted};
 use crate::handler::remote::RemoteBody;
 use crate::remote::executors::{Answer, RunAsk};
 use std::sync::Arc;

@@ -3,13 +3,13 @@
 //! What they say is durable before they are answered. All that waits is written in one transaction; nobody
 //! waits so that more may come. An executor that got no answer says it again, and that changes nothing.
 
+use crate::domain::access::network::Network;
+use crate::domain::cluster::lease::Uptime;
 use crate::domain::executor::address::{
     BadAddress, ExecutorUrl, Place, name_allowed, own_or_allowed,
 };
-use crate::domain::lease::Uptime;
-use crate::domain::network::Network;
 use crate::domain::text::{MESSAGE_MAX, storable};
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::clock::Clock;
 use crate::engine::secrets::executor_token;
 use crate::engine::xxl::admin::write_batch::Batcher;

@@ -6,14 +6,14 @@ mod lines;
 
 use super::{CallId, Inbound};
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{
+use crate::domain::executor::route::Test;
+use crate::domain::executor::run_wait::RunWait;
+use crate::domain::id::{BatchId, QueueId};
+use crate::domain::job::outcome::{Outcome, Stream};
+use crate::domain::time::Millis;
+use crate::domain::xxl::executor_run::{
     Ended, Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, log_after_ms,
 };
-use crate::domain::id::{BatchId, QueueId};
-use crate::domain::outcome::{Outcome, Stream};
-use crate::domain::route::Test;
-use crate::domain::run_wait::RunWait;
-use crate::domain::time::Millis;
 use crate::handler::log::RunLog;
 use crate::handler::remote::RemoteCall;
 use crate::remote::executors::To;

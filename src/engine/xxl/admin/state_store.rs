@@ -4,8 +4,8 @@
 use super::dispatch::found;
 use super::run_state::{Book, Call};
 use super::{Admin, CallId};
-use crate::domain::executor_run::{Ended, RunEvent, RunStatus, StopWhy};
 use crate::domain::time::Millis;
+use crate::domain::xxl::executor_run::{Ended, RunEvent, RunStatus, StopWhy};
 use crate::handler::log::RunLog;
 use crate::store::executor_run::{self as rows, Run};
 use crate::store::hint::Topic;

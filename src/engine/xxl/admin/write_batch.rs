@@ -2,7 +2,7 @@
 
 use super::registry_api::{Pass, Refused, Said};
 use crate::domain::executor::LogId;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::clock::Clock;
 use crate::store::executor_run::{self, Known, Told};
 use crate::store::{self, Db, executor_group, executor_registry};

@@ -3,7 +3,7 @@
 use super::Executor;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{XxlRun, XxlRunId, again_after_ms};
+use crate::domain::xxl::xxl_run::{XxlRun, XxlRunId, again_after_ms};
 use crate::remote::admin::{Callback, NotTaken};
 use crate::store::xxl_run;
 use anyhow::{Context as _, Result};

@@ -1,10 +1,10 @@
 //! The batches of a run whose turn has come.
 
 use super::Executor;
+use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{AskedOrder, BatchError};
-use crate::domain::open_check::plan_opening;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{RunResult, XxlRun, moment};
+use crate::domain::xxl::xxl_run::{RunResult, XxlRun, moment};
 use crate::engine::opening::create_batch::{PackedPlan, open_in};
 use crate::engine::opening::refused::Refused;
 use crate::store::{self, job, xxl_run};

@@ -6,7 +6,7 @@ use super::Executor;
 use crate::domain::batch::Batch;
 use crate::domain::text::clip;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{XxlLogId, XxlRun, XxlStatus};
+use crate::domain::xxl::xxl_run::{XxlLogId, XxlRun, XxlStatus};
 use crate::store::xxl_run::{self, Change};
 use anyhow::Result;
 

@@ -5,7 +5,7 @@ use super::Executor;
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::{
+use crate::domain::xxl::xxl_run::{
     EndedBatch, FAILURES_MOST, RunResult, Stopping, XxlJobId, XxlRun, XxlRunId, XxlStatus, result,
 };
 use crate::store::{self, batch, xxl_run};

@@ -3,9 +3,9 @@
 use super::{Action, BackfillError, Entry, EntryStatus, Found, OnFailure, Only, Options, Step};
 use crate::domain::batch::implied_business_date;
 use crate::domain::batch_no::Wanted;
-use crate::domain::external::{ExternalDependency, Missing};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::trigger_rule::When;
+use crate::domain::job::external::{ExternalDependency, Missing};
+use crate::domain::job::trigger_rule::When;
 use std::collections::{BTreeMap, HashMap};
 
 /// Whether all of a batch is waited for, or one job of it, which may have ended well although the

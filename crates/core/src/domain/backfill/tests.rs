@@ -1,8 +1,8 @@
 use super::*;
 use crate::domain::batch_no::range;
-use crate::domain::external::{ExternalDependency, Missing};
 use crate::domain::id::GroupCode;
-use crate::domain::trigger_rule::When;
+use crate::domain::job::external::{ExternalDependency, Missing};
+use crate::domain::job::trigger_rule::When;
 use proptest::prelude::*;
 
 fn no(text: &str) -> BatchNo {

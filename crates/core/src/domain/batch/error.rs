@@ -1,11 +1,11 @@
 //! Why an order cannot become a batch.
 
-use crate::domain::access_rules::ForbiddenUse;
 use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberMismatch};
 use crate::domain::calendar::CalendarError;
 use crate::domain::dag::DagError;
-use crate::domain::fan_out::FanOutError;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
+use crate::domain::params::fan_out::FanOutError;
+use crate::domain::permission::access_rules::ForbiddenUse;
 
 /// Why an order cannot become a batch; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

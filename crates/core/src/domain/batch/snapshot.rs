@@ -3,13 +3,13 @@
 use super::{BatchError, zone_of};
 use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::dag::{Dag, DagError};
-use crate::domain::due::Due;
-use crate::domain::external::ExternalDependency;
-use crate::domain::fan_out::{self, Parts};
 use crate::domain::id::{CalendarCode, JobCode, JobType};
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::part;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
+use crate::domain::params::fan_out::{self, Parts};
 use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
-use crate::domain::part;
+use crate::domain::schedule::due::Due;
 use crate::domain::source::Source;
 use crate::domain::time::{Millis, day_in};
 use chrono::{Datelike as _, NaiveDate};
@@ -25,7 +25,7 @@ pub struct Snapshot {
     /// Its active jobs.
     pub jobs: Vec<JobDef>,
     /// The dependencies between them.
-    #[serde(with = "crate::domain::dependency::stored")]
+    #[serde(with = "crate::domain::job::dependency::stored")]
     pub dependencies: Vec<JobDependency>,
     /// The sources they use; without passwords.
     pub sources: Vec<Source>,

@@ -1,6 +1,6 @@
 //! The states of a batch.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use serde::{Deserialize, Serialize};
 
 /// State of a `job_batch` row.

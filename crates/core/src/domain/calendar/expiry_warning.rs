@@ -2,7 +2,7 @@
 
 use super::{CalendarError, Calendars};
 use crate::domain::id::CalendarCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate};
 use serde::Serialize;
 use std::collections::BTreeSet;

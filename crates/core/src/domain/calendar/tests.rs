@@ -1,7 +1,7 @@
 use super::*;
 use crate::domain::batch_no::Period;
 use crate::domain::id::BatchNo;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, Days, Weekday};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Where an executor may say that it is. Procession calls what is registered, so a registration must not
 //! be able to send it anywhere else: to another machine's door, to its own, to a cloud's metadata.
 
-use crate::domain::network::Network;
+use crate::domain::access::network::Network;
 use core::net::IpAddr;
 use std::fmt;
 use url::{Host, Url};

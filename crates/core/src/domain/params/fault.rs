@@ -2,8 +2,8 @@
 
 use super::PRECEDENCE;
 use crate::domain::job::ParamType;
-use crate::domain::param_expressions;
-use crate::domain::secret::Value;
+use crate::domain::job::secret::Value;
+use crate::domain::params::param_expressions;
 use crate::domain::value::parse_bytes;
 use chrono::{NaiveDate, NaiveTime};
 

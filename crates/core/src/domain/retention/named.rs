@@ -1,8 +1,8 @@
 //! Batches that others ask for by their number.
 
 use crate::domain::batch_no::{Period, PeriodKind, Wanted, latest_up_to};
-use crate::domain::external::ExternalDependency;
 use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::external::ExternalDependency;
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -73,9 +73,9 @@ pub fn next_numbers<'a>(existing: impl IntoIterator<Item = &'a BatchNo>) -> Vec<
 mod tests {
     use super::*;
     use crate::domain::batch_no::BatchExpr;
-    use crate::domain::external::Missing;
     use crate::domain::id::JobCode;
-    use crate::domain::trigger_rule::When;
+    use crate::domain::job::external::Missing;
+    use crate::domain::job::trigger_rule::When;
 
     fn no(word: &str) -> BatchNo {
         BatchNo::parse(word).expect("number")

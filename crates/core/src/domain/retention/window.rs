@@ -1,8 +1,8 @@
 //! The time of day in which old rows are removed by themselves.
 
-use crate::domain::local_time::{shown, wall_at};
 use crate::domain::schedule::read_zone;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::{shown, wall_at};
 use chrono::{Days, NaiveTime};
 use chrono_tz::Tz;
 

@@ -1,7 +1,7 @@
 //! Why a batch is kept, in words.
 
 use super::{Kept, Need};
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 
 impl Need {
     /// The word for scripts.

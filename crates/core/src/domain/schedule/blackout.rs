@@ -2,9 +2,9 @@
 
 use super::words::{time_of_day, time_text, wall_text, wall_time};
 use super::{ScheduleError, Swallowed};
-use crate::domain::local_time::shown;
-use crate::domain::local_time::wall_at;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::shown;
+use crate::domain::time::local_time::wall_at;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Weekday, WeekdaySet};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};

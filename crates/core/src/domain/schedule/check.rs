@@ -4,8 +4,8 @@ use super::blackout::BlackoutTime;
 use super::words::EVERY_MAX;
 use super::{Anchor, Counted, Schedule, ScheduleError, Timing};
 use crate::domain::calendar::{Calendars, Shift};
-use crate::domain::local_time::shown;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::shown;
 
 impl Timing {
     /// Everything that is wrong with it, for a schedule that is saved at `now`: what can be known

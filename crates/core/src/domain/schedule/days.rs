@@ -3,9 +3,9 @@
 
 use super::{DayRule, Schedule, ScheduleError, Timing};
 use crate::domain::calendar::{Calendars, Certainty, Landing, Nth, Shift};
-use crate::domain::cron::Clock;
-use crate::domain::cron::Cron;
 use crate::domain::id::CalendarCode;
+use crate::domain::schedule::cron::Clock;
+use crate::domain::schedule::cron::Cron;
 use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// How many days off are walked over before a schedule counts as one that never fires again; as

@@ -2,7 +2,7 @@
 
 use super::RuleError;
 use crate::domain::calendar::CalendarError;
-use crate::domain::cron::CronError;
+use crate::domain::schedule::cron::CronError;
 use chrono::NaiveDateTime;
 
 /// Why a schedule cannot be read, saved or asked; `Display` is the sentence for the user.

@@ -1,7 +1,7 @@
 //! Why an occurrence is when it is, or does not take place, in words.
 
 use crate::domain::id::CalendarCode;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, Weekday};
 use serde::Serialize;
 

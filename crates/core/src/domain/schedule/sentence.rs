@@ -4,7 +4,7 @@ use super::rule::{Counted, Which};
 use super::{DayRule, Ending, Schedule, Timing, TimingWords};
 use crate::domain::batch_no::PeriodKind;
 use crate::domain::calendar::Shift;
-use crate::domain::lang::Lang;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 
 impl Timing {
@@ -124,8 +124,8 @@ impl DayRule {
 
 #[cfg(test)]
 mod tests {
-    use crate::domain::lang::Lang;
     use crate::domain::schedule::TimingWords;
+    use crate::domain::text::lang::Lang;
 
     #[test]
     fn schedules_are_said_in_both_languages() {

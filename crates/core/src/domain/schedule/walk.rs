@@ -3,15 +3,15 @@
 use super::days::DayPlan;
 use super::{Anchor, Occurrence, Pass, Reason, Schedule, ScheduleError, Timing};
 use crate::domain::calendar::{Basis, Calendars, Certainty, Landing, Shift};
-use crate::domain::cron::Clock;
-use crate::domain::cron::YEAR_MAX;
 use crate::domain::id::CalendarCode;
-use crate::domain::local_time::Shown;
-use crate::domain::local_time::next_planned;
-use crate::domain::local_time::next_shown;
-use crate::domain::local_time::shown;
-use crate::domain::local_time::wall_at;
+use crate::domain::schedule::cron::Clock;
+use crate::domain::schedule::cron::YEAR_MAX;
 use crate::domain::time::Millis;
+use crate::domain::time::local_time::Shown;
+use crate::domain::time::local_time::next_planned;
+use crate::domain::time::local_time::next_shown;
+use crate::domain::time::local_time::shown;
+use crate::domain::time::local_time::wall_at;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// How many blackouts or days off in a row are left behind before a schedule counts as one that never

@@ -2,9 +2,9 @@
 
 use super::{Blackout, DayRule, Ending, Schedule, ScheduleError, Timing, read_zone};
 use crate::domain::calendar::Shift;
-use crate::domain::cron::Cron;
 use crate::domain::id::CalendarCode;
 use crate::domain::id::GroupCode;
+use crate::domain::schedule::cron::Cron;
 use crate::domain::text::clip;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Timelike as _};
 use chrono_tz::Tz;

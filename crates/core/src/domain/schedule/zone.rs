@@ -1,8 +1,8 @@
 //! Zones by name.
 
 use super::ScheduleError;
-use crate::domain::did_you_mean::nearest;
 use crate::domain::text::clip;
+use crate::domain::text::did_you_mean::nearest;
 use chrono_tz::{TZ_VARIANTS, Tz};
 
 /// The zone with this IANA name.

@@ -3,10 +3,10 @@
 use super::Finding;
 use crate::domain::batch::BatchPlan;
 use crate::domain::id::GroupCode;
-use crate::domain::overlap::Overlap;
 use crate::domain::schedule::Occurrence;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::time::span_words;
-use crate::domain::trigger::TriggerDef;
 use std::collections::BTreeMap;
 
 /// A batch may take so many times the time between two firings before that alone is refused: nobody

@@ -2,15 +2,15 @@
 
 use super::Finding;
 use crate::domain::batch::groups_of;
+use crate::domain::batch::open_check::check_number;
 use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberGrammar};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
-use crate::domain::open_check::check_number;
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::{At, NumberRule, OrderError, ScheduledOrder, TriggerDef};
 use crate::domain::schedule::{Anchor, Occurrence, Schedule};
 use crate::domain::time::{Millis, day_in};
-use crate::domain::trigger::{At, NumberRule, OrderError, ScheduledOrder, TriggerDef};
 use chrono::{NaiveDate, Offset as _};
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@ use super::Finding;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::job::Definition;
 use crate::domain::schedule::Schedule;
-use crate::domain::trigger::TriggerDef;
+use crate::domain::schedule::trigger::TriggerDef;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 /// One schedule that follows batches of another group.

@@ -3,7 +3,7 @@ use crate::domain::calendar::{Day, DayKind, Origin};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{Group, JobDef};
 use crate::domain::schedule::Timing;
-use crate::domain::trigger::{NumberRule, TriggerWords};
+use crate::domain::schedule::trigger::{NumberRule, TriggerWords};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 

@@ -1,9 +1,9 @@
 //! The condition of a node: a macro over its parents' states is a trigger rule, the rest asks outputs.
 
 use super::Node;
-use crate::domain::expr::{Expr, ExprError};
 use crate::domain::id::JobCode;
-use crate::domain::trigger_rule::TriggerRule;
+use crate::domain::job::trigger_rule::TriggerRule;
+use crate::domain::value::expr::{Expr, ExprError};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};
 use std::collections::{BTreeSet, HashMap};

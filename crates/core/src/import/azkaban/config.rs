@@ -1,7 +1,7 @@
 //! Properties of jobs and flows: those that Azkaban itself knows, and those that are parameters of commands.
 
 use super::{Around, Flow, Node};
-use crate::domain::recipient::Recipient;
+use crate::domain::notification::recipient::Recipient;
 use crate::import::draft::Draft;
 use crate::import::keys::{Hint, KeyNote, hint};
 use crate::import::note::Level;

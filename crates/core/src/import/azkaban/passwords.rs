@@ -1,8 +1,8 @@
 //! Properties whose names say that they are passwords: their values stay behind, and `${secret.NAME}` stands in their place.
 
 use super::{Flow, Node};
-use crate::domain::group_access::GroupAccess;
-use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::access::group_access::GroupAccess;
+use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 

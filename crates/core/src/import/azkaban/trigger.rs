@@ -3,12 +3,12 @@
 
 use super::Flow;
 use crate::definition::Node as Tree;
-use crate::domain::cron::Cron;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
 use crate::domain::schedule::TimingWords;
-use crate::domain::trigger::TriggerWords;
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::import::body::stand_in;
 use crate::import::draft::Draft;
 use crate::import::keys::{KnownKey, check_keys, read};

@@ -2,8 +2,8 @@
 
 use crate::definition::Node;
 use crate::domain::job::JobDef;
-use crate::domain::recipient::Recipient;
-use crate::domain::trigger_rule::When;
+use crate::domain::job::trigger_rule::When;
+use crate::domain::notification::recipient::Recipient;
 use crate::import::control_m::CtmJob;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};

@@ -2,11 +2,11 @@
 
 use crate::definition::Node;
 use crate::domain::id::{GroupCode, JobType, SourceName};
+use crate::domain::job::pool::{LockMode, LockUse, Pool, PoolUse};
 use crate::domain::job::{JobDef, Param, ParamMode};
-use crate::domain::pool::{LockMode, LockUse, Pool, PoolUse};
-use crate::domain::routine_name::RoutineName;
 use crate::domain::source::DialectName;
-use crate::domain::sql_text::SqlText;
+use crate::domain::source::routine_name::RoutineName;
+use crate::domain::source::sql_text::SqlText;
 use crate::import::body::{failing, quoted};
 use crate::import::control_m::{CtmJob, actions, check_untyped_keys, keys, variables};
 use crate::import::draft::Draft;

@@ -2,8 +2,8 @@
 
 use crate::definition::Node;
 use crate::domain::batch_no::{BatchExpr, PeriodKind};
-use crate::domain::external::{ExternalDependency, Missing};
-use crate::domain::trigger_rule::When;
+use crate::domain::job::external::{ExternalDependency, Missing};
+use crate::domain::job::trigger_rule::When;
 use crate::import::body::stand_in;
 use crate::import::control_m::{CtmJob, Folder, Made, actions};
 use crate::import::draft::Draft;

@@ -3,9 +3,9 @@
 use super::read::Task;
 use super::value::{Scope, Turned, value, variable};
 use super::{keys, place};
-use crate::domain::body::{HttpBody, HttpCall, HttpHost};
-use crate::domain::http_call::{METHODS, base};
+use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::{JobDef, Param};
+use crate::domain::params::http_call::{METHODS, base};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, check_keys, hint};
 use crate::import::note::{Level, Words};

@@ -3,7 +3,7 @@
 use super::Codes;
 use super::read::{Flow, Task};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::trigger_rule::When;
+use crate::domain::job::trigger_rule::When;
 use crate::import::draft::Draft;
 use crate::import::note::Level;
 

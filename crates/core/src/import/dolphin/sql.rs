@@ -8,7 +8,7 @@ use crate::definition::Node;
 use crate::domain::id::SourceName;
 use crate::domain::job::{JobDef, Param, ParamMode};
 use crate::domain::source::DialectName;
-use crate::domain::sql_text::{SqlText, TransactionMode};
+use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};
 use crate::import::tree::{get, items, list, plain, word};

@@ -2,10 +2,10 @@
 
 use crate::definition::{At, Node, Place, Value, parse};
 use crate::domain::schedule::read_zone;
-use crate::domain::scheduler_tables::{
+use crate::domain::source::DialectName;
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
-use crate::domain::source::DialectName;
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
 use crate::import::keys::{KnownKey, read as read_key};

@@ -4,7 +4,7 @@ use crate::definition::{Node, Value};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param};
 use crate::domain::source::DialectName;
-use crate::domain::sql_text::{SqlText, TransactionMode};
+use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
 use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};

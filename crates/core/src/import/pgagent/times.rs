@@ -3,7 +3,7 @@
 use super::{JOBS, SCHEDULES};
 use crate::domain::calendar::Calendars;
 use crate::domain::schedule::{Anchor, Blackout, BlackoutTime, TimingWords};
-use crate::domain::scheduler_tables::{SchedulerRow, SchedulerTables};
+use crate::domain::source::scheduler_tables::{SchedulerRow, SchedulerTables};
 use crate::domain::time::Millis;
 use crate::import::draft::Draft;
 use crate::import::live_zone::ServerZone;

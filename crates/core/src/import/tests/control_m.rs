@@ -1,9 +1,9 @@
 //! Control-M: on which days jobs run, what waits for what, and what is not carried over.
 
 use super::{has_note, import_files, import_text, job, script};
-use crate::domain::lang::Lang;
-use crate::domain::pool::LockMode;
-use crate::domain::trigger_rule::When;
+use crate::domain::job::pool::LockMode;
+use crate::domain::job::trigger_rule::When;
+use crate::domain::text::lang::Lang;
 use crate::import::{Given, Imported, System, markdown};
 
 fn fixture() -> Imported {

@@ -1,8 +1,8 @@
 //! What was read is carried over, carried over with changes, or left out, and the report lists the last two.
 
 use super::{KINDS, asked, given, import_files};
-use crate::domain::lang::Lang;
-use crate::domain::xxl_tables::{XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
+use crate::domain::text::lang::Lang;
+use crate::domain::xxl::xxl_tables::{XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
 use crate::import::{
     Beyond, Children, Given, Imported, ItemKind, ItemOutcome, System, XxlAsked, markdown, xxl_job,
 };

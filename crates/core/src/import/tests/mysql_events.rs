@@ -2,9 +2,9 @@
 
 use super::keys::columns::{on_server, table};
 use super::{KINDS, asked, has_note, job};
-use crate::domain::lang::Lang;
-use crate::domain::scheduler_tables::SchedulerTables;
-use crate::domain::sql_text::SqlText;
+use crate::domain::source::scheduler_tables::SchedulerTables;
+use crate::domain::source::sql_text::SqlText;
+use crate::domain::text::lang::Lang;
 use crate::import::{Asked, Imported, TableSystem, import_tables, markdown};
 use chrono_tz::Tz;
 

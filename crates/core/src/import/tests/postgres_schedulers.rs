@@ -2,10 +2,10 @@
 
 use super::keys::columns::{agent_tables, on_server, table};
 use super::{KINDS, asked, has_note, job, script};
-use crate::domain::lang::Lang;
-use crate::domain::scheduler_tables::SchedulerTables;
-use crate::domain::sql_text::{SqlText, TransactionMode};
-use crate::domain::trigger_rule::When;
+use crate::domain::job::trigger_rule::When;
+use crate::domain::source::scheduler_tables::SchedulerTables;
+use crate::domain::source::sql_text::{SqlText, TransactionMode};
+use crate::domain::text::lang::Lang;
 use crate::import::{Asked, Imported, TableSystem, import_tables, markdown};
 
 fn import(system: TableSystem, tables: &SchedulerTables) -> Imported {

@@ -3,8 +3,8 @@
 use crate::domain::executor::address::ExecutorUrl;
 use crate::domain::executor::token::fit;
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
-use crate::domain::xxl_run::AppName;
-use crate::domain::xxl_tables::{XxlGroup, XxlTables};
+use crate::domain::xxl::xxl_run::AppName;
+use crate::domain::xxl::xxl_tables::{XxlGroup, XxlTables};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::tally::ItemKind;

@@ -2,7 +2,7 @@
 //! success of a job starts each of its children, whoever else does; there is no join, and circles go
 //! round for ever.
 
-use crate::domain::xxl_tables::XxlJob;
+use crate::domain::xxl::xxl_tables::XxlJob;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a child with several parents waits for.

@@ -1,14 +1,14 @@
 //! When pipelines start: cron and fixed rates in the zone of the admin's machine, which no table names.
 
-use crate::domain::cron::Cron;
 use crate::domain::id::GroupCode;
-use crate::domain::local_time::wall_at;
-use crate::domain::misfire::MisfirePolicy;
-use crate::domain::overlap::Overlap;
+use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::misfire::MisfirePolicy;
+use crate::domain::schedule::overlap::Overlap;
+use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::domain::time::Millis;
-use crate::domain::trigger::TriggerWords;
-use crate::domain::xxl_tables::{XxlJob, XxlTables};
+use crate::domain::time::local_time::wall_at;
+use crate::domain::xxl::xxl_tables::{XxlJob, XxlTables};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};
 use crate::import::schedule::Firing;
@@ -141,7 +141,7 @@ fn timing(job: &XxlJob, zone: Tz, draft: &mut Draft, group: &GroupCode) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::xxl_tables::XxlSchema;
+    use crate::domain::xxl::xxl_tables::XxlSchema;
 
     fn tables(next: &str, server_zone: Option<&str>) -> XxlTables {
         let next =

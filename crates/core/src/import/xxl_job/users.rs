@@ -1,10 +1,10 @@
 //! Users: an administrator everywhere, others in the pipelines of the executors that they had.
 
+use crate::domain::access::legacy_password::Legacy;
+use crate::domain::access::user::UserName;
 use crate::domain::access::{Grant, Role, Where};
 use crate::domain::id::GroupCode;
-use crate::domain::legacy_password::Legacy;
-use crate::domain::user::UserName;
-use crate::domain::xxl_tables::{XxlTables, XxlUser};
+use crate::domain::xxl::xxl_tables::{XxlTables, XxlUser};
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Origin};
 use crate::import::tally::ItemKind;

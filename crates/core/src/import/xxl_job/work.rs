@@ -1,12 +1,12 @@
 //! What a job does: a bean that is called, or a script that is sent.
 
-use crate::domain::block::BlockStrategy;
+use crate::domain::executor::block::BlockStrategy;
+use crate::domain::executor::route::RouteStrategy;
 use crate::domain::executor::{ExecutorCall, ExecutorSend, GlueLanguage};
 use crate::domain::id::JobType;
 use crate::domain::job::{JobDef, Need, Param, ParamDecl};
-use crate::domain::recipient::Recipient;
-use crate::domain::route::RouteStrategy;
-use crate::domain::xxl_tables::XxlJob;
+use crate::domain::notification::recipient::Recipient;
+use crate::domain::xxl::xxl_tables::XxlJob;
 use crate::import::draft::Draft;
 use crate::import::note::{Level, Words};
 use crate::import::xxl_job::executors::Executors;

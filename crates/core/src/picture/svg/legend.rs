@@ -1,6 +1,6 @@
 //! The line below a drawing that explains its colours and lines.
 
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
 use crate::picture::Scene;
 use crate::picture::measure::width;
 use crate::picture::svg::escaped;

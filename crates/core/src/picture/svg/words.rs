@@ -1,7 +1,7 @@
 //! What a drawing says beside its boxes.
 
-use crate::domain::lang::Lang;
-use crate::domain::queue::QueueStatus;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::picture::Scene;
 use crate::picture::measure::Lines;

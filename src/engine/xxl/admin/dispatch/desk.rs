@@ -1,14 +1,14 @@
 //! One job after the other: whose turn it is, and which executor it is sent to.
 
 use super::{Decided, Decision, Fresh};
-use crate::domain::block::{BlockStrategy, Busy, Entry as Enter};
 use crate::domain::executor::Glue;
-use crate::domain::executor_run::{Ended, RunStatus, StopWhy};
-use crate::domain::retry::roll;
-use crate::domain::route::{Choice, RouteStrategy, choose};
-use crate::domain::run_wait::RunWait;
+use crate::domain::executor::block::{BlockStrategy, Busy, Entry as Enter};
+use crate::domain::executor::route::{Choice, RouteStrategy, choose};
+use crate::domain::executor::run_wait::RunWait;
+use crate::domain::job::retry::roll;
 use crate::domain::time::Millis;
-use crate::domain::xxl_run::AppName;
+use crate::domain::xxl::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::xxl::admin::Admin;
 use crate::engine::xxl::admin::run_state::{Book, Call, Candidates};
 use crate::handler::remote::{RemoteBody, RemoteCall};

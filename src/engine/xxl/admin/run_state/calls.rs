@@ -2,10 +2,10 @@
 
 use super::{Book, Call, Candidates, Effect, Part};
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{RunEvent, RunState, StopWhy};
+use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::BatchId;
-use crate::domain::run_wait::RunWait;
 use crate::domain::time::Millis;
+use crate::domain::xxl::executor_run::{RunEvent, RunState, StopWhy};
 use crate::engine::xxl::admin::{Begin, CallId};
 use crate::remote::executors::To;
 use crate::store::executor_run::Run;

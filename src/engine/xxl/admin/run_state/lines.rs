@@ -2,9 +2,9 @@
 
 use super::{Book, Effect};
 use crate::domain::executor::LogId;
-use crate::domain::executor_run::{Ended, RunEnd, RunEvent, log_after_ms, outcome};
-use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{End, Outcome, Stream};
 use crate::domain::time::Millis;
+use crate::domain::xxl::executor_run::{Ended, RunEnd, RunEvent, log_after_ms, outcome};
 use crate::engine::xxl::admin::CallId;
 use crate::remote::executors::LogPage;
 

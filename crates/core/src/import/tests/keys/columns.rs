@@ -1,6 +1,6 @@
 //! The columns of schedulers whose tables are read: each is heard, and so is one that nobody knows.
 
-use crate::domain::scheduler_tables::{
+use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
 };
 use crate::import::keys::KnownKey;
@@ -476,7 +476,7 @@ fn chains_are_read_in_order_and_in_their_own_zone() {
     assert_eq!(edges, ["load>say"]);
     assert!(made.text.contains("SELECT load(:p1)"), "{}", made.text);
     let lines: Vec<String> =
-        made.item_counts().iter().map(|c| c.line(crate::domain::lang::Lang::En)).collect();
+        made.item_counts().iter().map(|c| c.line(crate::domain::text::lang::Lang::En)).collect();
     assert_eq!(
         lines[0],
         "jobs: 3 read = 2 carried over + 0 carried over with changes + 1 left out"

@@ -1,6 +1,8 @@
 //! The columns of XXL-JOB's tables.
 
-use crate::domain::xxl_tables::{UnreadColumn, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
+use crate::domain::xxl::xxl_tables::{
+    UnreadColumn, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser,
+};
 use crate::import::tests::{KINDS, asked};
 use crate::import::{Beyond, Children, XxlAsked, xxl_job};
 use secrecy::SecretString;

@@ -1,0 +1,110 @@
+//! The parameters of a batch's jobs before any of them has run: their values, and why some can have none.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::id::JobCode;
+use crate::domain::job::outcome::OutputValue;
+use crate::domain::job::secret::Value;
+use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType};
+use crate::domain::params::{
+    BatchValues, Outside, Reference, Start, references, resolve, takes_upstream,
+};
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// A parameter as people see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShownParam {
+    /// Its name.
+    pub name: String,
+    /// Which way it travels.
+    pub mode: ParamMode,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub ty: ParamType,
+    /// Its value; `None` is NULL, or what the body will hand back.
+    pub value: Option<String>,
+}
+
+/// What the values of a batch's parameters are worked out from.
+#[derive(Debug)]
+pub struct ParamPreview<'a> {
+    snapshot: &'a Snapshot,
+    values: &'a BatchValues,
+    parents: HashMap<&'a JobCode, Vec<JobCode>>,
+    /// Names of the outputs that each job declares.
+    outputs: HashMap<&'a JobCode, HashSet<&'a str>>,
+}
+
+impl<'a> ParamPreview<'a> {
+    /// Of a batch with these values. Its edges are walked once, because there may be a million.
+    pub fn new(snapshot: &'a Snapshot, values: &'a BatchValues) -> Self {
+        let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
+        for edge in &snapshot.dependencies {
+            parents.entry(&edge.job_code).or_default().push(edge.depends_on.clone());
+        }
+        let declared = |job: &'a JobDef| {
+            let outputs = job.params.iter().filter(|p| p.mode != ParamMode::In);
+            (&job.code, outputs.map(|p| p.name.as_str()).collect())
+        };
+        Self { snapshot, values, parents, outputs: snapshot.jobs.iter().map(declared).collect() }
+    }
+
+    /// The parameters of a job as they would be bound, and why some cannot be. The outputs of earlier
+    /// jobs are not known before these have run; they are shown by name.
+    pub fn show(&self, job: &JobDef) -> (Vec<ShownParam>, Vec<String>) {
+        let (mut shown, mut faults) = (Vec::new(), Vec::new());
+        for param in &job.params {
+            let value = self.resolve(job, param).unwrap_or_else(|fault| {
+                faults.push(fault);
+                None
+            });
+            let Param { name, mode, ty, .. } = param.clone();
+            shown.push(ShownParam { name, mode, ty, value });
+        }
+        (shown, faults)
+    }
+
+    /// Why parameters of a job can have no value.
+    pub fn faults(&self, job: &JobDef) -> Vec<String> {
+        job.params.iter().filter_map(|param| self.resolve(job, param).err()).collect()
+    }
+
+    /// One parameter's value; each on its own, so that one fault does not hide the next. A secret is a
+    /// mask.
+    fn resolve(&self, job: &JobDef, param: &Param) -> Result<Option<String>, String> {
+        let names = references(param).map_err(|e| e.to_string())?;
+        if job.for_each.is_some() && names.contains(&Reference::Item) {
+            // A list that a job hands out is not known yet.
+            return Ok(Some("(item)".to_owned()));
+        }
+        let parents = self.parents.get(&job.code).map_or(&[][..], Vec::as_slice);
+        let (group, job_type) = (job.group.clone(), job.job_type.clone());
+        let mut alone = JobDef::bare(job.code.clone(), group, job_type);
+        alone.fan_out.clone_from(&job.fan_out);
+        alone.params = vec![param.clone()];
+        // Of outputs by the parameter's own name only those are known that a parent declares.
+        let declares = |code: &JobCode| {
+            let of = self.outputs.get(code);
+            takes_upstream(param) && of.is_some_and(|names| names.contains(param.name.as_str()))
+        };
+        let refers = |name: &Reference| matches!(name, Reference::Output(..));
+        if names.iter().any(refers) || parents.iter().any(declares) {
+            // Its type can be checked only when the output is there.
+            alone.params[0].ty = ParamType::Text;
+        }
+        if takes_upstream(param) && !parents.is_empty() {
+            // A parent may hand it out; only the attempt itself can tell.
+            alone.params[0].need = Need::Optional;
+        }
+        let output = |code: &JobCode, name: &str| {
+            let asked = Reference::Output(code.clone(), name.to_owned());
+            let known = names.contains(&asked) || declares(code);
+            known.then(|| OutputValue::Text(format!("(output {name} of {code})")))
+        };
+        let start = Start::shown(self.values, &job.code);
+        let layers = self.snapshot.layers(self.values, parents, &start);
+        let outside = Outside { output: &output, secret: None };
+        let mut bound = resolve(&alone, layers, outside).map_err(|e| e.to_string())?;
+        Ok(bound.pop().and_then(|b| b.value).as_ref().map(Value::shown).map(str::to_owned))
+    }
+}

@@ -1,0 +1,229 @@
+//! Spans: what a trace says of a batch and of a try of a job. Made from what is settled, never from a clock
+//! that was started: another process makes the same, with the same ids.
+
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, QueueId};
+use crate::domain::job::JobDef;
+use crate::domain::job::queue::QueueStatus;
+use crate::domain::time::Millis;
+use ring::digest::{SHA256, digest};
+
+/// A batch's trace: the same for every process that ever has the batch, and for no batch of another
+/// installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TraceId([u8; 16]);
+
+/// A span in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpanId([u8; 8]);
+
+/// How what a span tells of went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    /// Well.
+    Well,
+    /// Badly; with the word of its status.
+    Badly(&'static str),
+}
+
+/// One thing that a span says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A word.
+    Word(String),
+    /// A number.
+    Number(i64),
+}
+
+/// Something that began and has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The batch's trace.
+    pub trace: TraceId,
+    /// Which span of it.
+    pub id: SpanId,
+    /// The span it belongs to; none for the batch.
+    pub parent: Option<SpanId>,
+    /// The job's code, or the batch's group: few words, as backends want names.
+    pub name: String,
+    /// When it began.
+    pub start: Millis,
+    /// When it ended.
+    pub end: Millis,
+    /// How it went.
+    pub went: Went,
+    /// What else is known. No parameter, no message, nothing that could hold a secret.
+    pub facts: Vec<(&'static str, Fact)>,
+}
+
+/// A try of a job that has ended, as its row says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryEnd {
+    /// The row.
+    pub queue_id: QueueId,
+    /// Which start of it.
+    pub attempt: u32,
+    /// Its state since.
+    pub status: QueueStatus,
+    /// When the try began.
+    pub start: Millis,
+    /// When it ended.
+    pub end: Millis,
+}
+
+impl TraceId {
+    /// The trace of a batch of this installation. A number that is used again after the old batch was
+    /// removed has another time of opening.
+    pub fn of(installation: &str, batch: BatchId, opened: Millis) -> Self {
+        Self(hash(&[installation.as_bytes(), &batch.0.to_be_bytes(), &opened.0.to_be_bytes()]))
+    }
+
+    /// Its bytes.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl SpanId {
+    /// The span of the batch itself.
+    pub fn of_batch(trace: TraceId) -> Self {
+        Self(hash(&[&trace.0, b"batch"]))
+    }
+
+    /// The span of one try.
+    pub fn of_try(trace: TraceId, row: QueueId, attempt: u32) -> Self {
+        Self(hash(&[&trace.0, &row.0.to_be_bytes(), &attempt.to_be_bytes()]))
+    }
+
+    /// Its bytes.
+    pub fn bytes(self) -> [u8; 8] {
+        self.0
+    }
+}
+
+/// The first bytes of a SHA-256 over parts, each behind its length.
+fn hash<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend(part.len().to_be_bytes());
+        all.extend(*part);
+    }
+    let mut first = [0; N];
+    first.copy_from_slice(&digest(&SHA256, &all).as_ref()[..N]);
+    first
+}
+
+/// The header `traceparent` of W3C Trace Context, for what a try calls: it goes on with our trace.
+pub fn traceparent(trace: TraceId, span: SpanId) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    format!("00-{}-{}-01", hex(&trace.0), hex(&span.0))
+}
+
+/// The span of a batch that has ended.
+pub fn of_batch(installation: &str, batch: &Batch, status: BatchStatus, end: Millis) -> Span {
+    let trace = TraceId::of(installation, batch.batch_id, batch.create_time);
+    let mut facts = about(batch);
+    facts.push(("procession.status", Fact::Word(status.as_str().to_owned())));
+    facts.extend(batch.batch_type.clone().map(|t| ("procession.batch_type", Fact::Word(t))));
+    Span {
+        trace,
+        id: SpanId::of_batch(trace),
+        parent: None,
+        name: format!("batch {}", batch.values.group),
+        start: batch.create_time,
+        end,
+        went: match status.is_success() {
+            true => Went::Well,
+            false => Went::Badly(status.as_str()),
+        },
+        facts,
+    }
+}
+
+/// The span of a try that has ended.
+pub fn of_try(installation: &str, batch: &Batch, job: &JobDef, ended: TryEnd) -> Span {
+    let trace = TraceId::of(installation, batch.batch_id, batch.create_time);
+    let mut facts = about(batch);
+    facts.extend([
+        ("procession.job_code", Fact::Word(job.code.to_string())),
+        ("procession.job_type", Fact::Word(job.job_type.to_string())),
+        ("procession.status", Fact::Word(ended.status.as_str().to_owned())),
+        ("procession.attempt", Fact::Number(ended.attempt.into())),
+        ("procession.queue_id", Fact::Number(ended.queue_id.0)),
+    ]);
+    Span {
+        trace,
+        id: SpanId::of_try(trace, ended.queue_id, ended.attempt),
+        parent: Some(SpanId::of_batch(trace)),
+        name: job.code.to_string(),
+        start: ended.start,
+        end: ended.end,
+        went: went(ended.status),
+        facts,
+    }
+}
+
+/// A try that is made again went badly: that it did is what one looks for in a trace.
+fn went(status: QueueStatus) -> Went {
+    match status {
+        QueueStatus::Success
+        | QueueStatus::Warning
+        | QueueStatus::Forced
+        | QueueStatus::Skipped
+        | QueueStatus::NotTaken => Went::Well,
+        QueueStatus::Pending
+        | QueueStatus::Queued
+        | QueueStatus::Running
+        | QueueStatus::Killing
+        | QueueStatus::RetryWait
+        | QueueStatus::Held
+        | QueueStatus::Failed
+        | QueueStatus::Timeout
+        | QueueStatus::Killed
+        | QueueStatus::UpstreamFailed
+        | QueueStatus::Unknown => Went::Badly(status.as_str()),
+    }
+}
+
+fn about(batch: &Batch) -> Vec<(&'static str, Fact)> {
+    let values = &batch.values;
+    let mut facts = vec![
+        ("procession.group", Fact::Word(values.group.to_string())),
+        ("procession.batch_no", Fact::Word(values.batch_no.to_string())),
+    ];
+    let day = values.business_date;
+    facts.extend(day.map(|day| ("procession.business_date", Fact::Word(day.to_string()))));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_same_for_every_process_and_differ_for_all_else() {
+        let of = |home: &str, batch, at| TraceId::of(home, BatchId(batch), Millis(at));
+        assert_eq!(of("a", 1, 5), of("a", 1, 5));
+        let all = [of("a", 1, 5), of("b", 1, 5), of("a", 2, 5), of("a", 1, 6)];
+        let trace = all[0];
+        let spans = [
+            SpanId::of_batch(trace),
+            SpanId::of_try(trace, QueueId(1), 1),
+            SpanId::of_try(trace, QueueId(1), 2),
+            SpanId::of_try(trace, QueueId(2), 1),
+            SpanId::of_try(all[1], QueueId(1), 1),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            assert!(all[i + 1..].iter().all(|b| a != b));
+        }
+        for (i, a) in spans.iter().enumerate() {
+            assert!(spans[i + 1..].iter().all(|b| a != b));
+        }
+    }
+
+    #[test]
+    fn a_traceparent_is_as_w3c_wants_it() {
+        let text = traceparent(TraceId([0xab; 16]), SpanId([1; 8]));
+        assert_eq!(text, "00-abababababababababababababababab-0101010101010101-01");
+    }
+}

@@ -1,0 +1,398 @@
+//! How long a process may go on since it renewed its lease, and what it may take and hand back.
+//!
+//! Counted on the machine's own clock, which nobody can set, from *before* the renewal was sent: so
+//! what this process believes always ends before what the database says.
+
+use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::{AfterCrash, JobDef};
+use crate::domain::source::tx_class::OnUnknown;
+
+/// A moment of this process's life: milliseconds that the machine has counted; never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Uptime(pub i64);
+
+impl Uptime {
+    /// The moment `ms` milliseconds later.
+    pub fn plus(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` to this moment.
+    pub fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Who else can write while this process waits for its turn to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// Nobody: the database has one writer at a time (SQLite). While a renewal waits for the file,
+    /// nobody can take anything over, so that wait does not count.
+    One,
+    /// Everybody.
+    Many,
+}
+
+/// What is to be done about the lease now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing for so many milliseconds.
+    Rest(i64),
+    /// It is to be renewed.
+    Renew,
+    /// Nothing was renewed for so long that another may take over soon: all that runs here must end.
+    Fence,
+}
+
+/// The lease of this process, as this process counts it.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    length_ms: i64,
+    writers: Writers,
+    /// Since when it is counted: before the last renewal was sent.
+    counted: Uptime,
+    /// When the next renewal is due.
+    next: Uptime,
+    /// When the one was sent that has no answer yet.
+    sent: Option<Uptime>,
+    /// Since when every renewal went well.
+    steady: Option<Uptime>,
+    is_fenced: bool,
+}
+
+impl Lease {
+    /// A lease that was asked for at `sent` and has been given.
+    pub fn new(length_ms: i64, writers: Writers, sent: Uptime) -> Self {
+        Self {
+            length_ms,
+            writers,
+            counted: sent,
+            next: sent.plus(length_ms / 3),
+            sent: None,
+            steady: Some(sent),
+            is_fenced: false,
+        }
+    }
+
+    /// What is to be done now. A renewal without an answer is not sent twice.
+    pub fn step(&self, now: Uptime) -> Step {
+        let waits_alone = self.sent.is_some() && self.writers == Writers::One;
+        let fence = (!self.is_fenced && !waits_alone).then(|| self.fence_at());
+        if fence.is_some_and(|at| at <= now) {
+            return Step::Fence;
+        }
+        let renew = self.sent.is_none().then_some(self.next);
+        if renew.is_some_and(|at| at <= now) {
+            return Step::Renew;
+        }
+        let next = fence.into_iter().chain(renew).min();
+        Step::Rest(next.map_or(self.length_ms, |at| at.since(now)))
+    }
+
+    /// The moment at which all that runs here must be told to end: a quarter of the lease before its
+    /// end, which is what ending it takes.
+    fn fence_at(&self) -> Uptime {
+        let margin = (self.length_ms / 4).max(250).min(self.length_ms / 2);
+        self.counted.plus(self.length_ms - margin)
+    }
+
+    /// All that runs here is told to end.
+    pub fn fence(&mut self) {
+        self.is_fenced = true;
+        self.steady = None;
+    }
+
+    /// Whether nothing may be started.
+    pub fn is_fenced(&self) -> bool {
+        self.is_fenced
+    }
+
+    /// How many milliseconds ago the next renewal was due.
+    pub fn overdue_ms(&self, now: Uptime) -> i64 {
+        now.since(self.next).max(0)
+    }
+
+    /// A renewal is on its way.
+    pub fn send(&mut self, now: Uptime) {
+        self.sent = Some(now);
+    }
+
+    /// The renewal was written. One whose answer came so late that its own time is up helps nothing:
+    /// the fence stays until the next.
+    pub fn renewed(&mut self, now: Uptime) {
+        let sent = self.sent.take().unwrap_or(self.counted);
+        (self.counted, self.next) = (sent, sent.plus(self.length_ms / 3));
+        self.is_fenced &= self.fence_at() <= now;
+        if !self.is_fenced {
+            self.steady.get_or_insert(sent);
+        }
+    }
+
+    /// The renewal was not written, as far as is known; the next one comes soon.
+    pub fn failed(&mut self, now: Uptime) {
+        self.sent = None;
+        self.steady = None;
+        self.next = now.plus((self.length_ms / 24).clamp(50, 1_000));
+    }
+
+    /// The renewal was not written because somebody else wrote all the time.
+    pub fn busy(&mut self, now: Uptime) {
+        let waited = self.sent.map_or(0, |sent| now.since(sent));
+        self.failed(now);
+        if self.writers == Writers::One {
+            self.counted = self.counted.plus(waited);
+        }
+    }
+
+    /// Whether it is to be said that renewing fails: once, until one goes well.
+    pub fn is_steady(&self) -> bool {
+        self.steady.is_some()
+    }
+
+    /// Whether what belongs to a process whose lease has run out may be taken over: only when this
+    /// one has renewed its own for a while. When the database was away, or one process wrote for long,
+    /// all leases have run out; whoever is first to write again must not take everything from those
+    /// that come right behind.
+    pub fn may_take_over(&self, now: Uptime) -> bool {
+        let is_late = self.fence_at() <= now;
+        let for_a_while = self.steady.is_some_and(|at| now.since(at) >= self.length_ms / 3);
+        !self.is_fenced && !is_late && for_a_while
+    }
+}
+
+/// Batches that one process dispatches at most for each job that it may run at once. Most batches of
+/// schedules have one short job, so that a process which took as many batches as it runs jobs waited
+/// for the next look more than it worked: of 300 firings a second 5 were run.
+const BATCHES_PER_SLOT: usize = 16;
+
+/// How many more batches a process takes at one look, when it dispatches `open` of them and may run
+/// `max_parallel` jobs: half of its room, so that others who look at the same time get some too.
+pub fn share(open: usize, max_parallel: u32) -> usize {
+    let slots = usize::try_from(max_parallel).unwrap_or(usize::MAX).max(2);
+    slots.saturating_mul(BATCHES_PER_SLOT).saturating_sub(open).div_ceil(2)
+}
+
+/// How far a body has come, as far as the process that runs it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing of it was sent, and nothing will be.
+    NotBegun,
+    /// It was let begin.
+    Begun,
+}
+
+/// The end of a try that was stopped because its process leaves or lost its lease: when nothing of
+/// its body was sent, or starting it again does nothing twice, nothing is open.
+pub fn returned(outcome: Outcome, after_crash: AfterCrash, progress: Progress) -> Outcome {
+    let is_safe = progress == Progress::NotBegun || after_crash == AfterCrash::StartsAgain;
+    match outcome.end {
+        End::Returned if is_safe => outcome.before_it_began(),
+        _ => outcome,
+    }
+}
+
+/// Whether a running body may be stopped because its process leaves: only when it can be started
+/// again elsewhere. What cannot is waited for, because stopping it would leave an outcome that nobody
+/// knows.
+pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: Progress) -> bool {
+    match (progress, after_crash) {
+        (Progress::NotBegun, _) | (Progress::Begun, AfterCrash::StartsAgain) => true,
+        (Progress::Begun, AfterCrash::AsDeclared) => {
+            job.tx.is_recorded() || job.when_unknown() == OnUnknown::Retry
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::dispatch::settlement::{Retries, Try, settle};
+    use crate::domain::id::{GroupCode, JobCode, JobType};
+    use crate::domain::job::queue::Event;
+    use crate::domain::source::tx_class::TxClass;
+    use crate::domain::time::Millis;
+    use proptest::prelude::*;
+
+    const L: i64 = 12_000;
+
+    fn at(ms: i64) -> Uptime {
+        Uptime(ms)
+    }
+
+    #[test]
+    fn it_is_renewed_three_times_within_its_length() {
+        let mut lease = Lease::new(L, Writers::Many, at(0));
+        assert_eq!(lease.step(at(0)), Step::Rest(4_000));
+        assert_eq!(lease.step(at(4_000)), Step::Renew);
+        assert_eq!((lease.overdue_ms(at(3_000)), lease.overdue_ms(at(4_500))), (0, 500));
+        lease.send(at(4_000));
+        assert_eq!(lease.step(at(4_500)), Step::Rest(4_500), "until the fence");
+        lease.renewed(at(7_900));
+        // Counted from before it was sent, however late the answer came.
+        assert_eq!(lease.step(at(7_999)), Step::Rest(1));
+        assert_eq!(lease.step(at(8_000)), Step::Renew);
+    }
+
+    #[test]
+    fn without_a_renewal_all_ends_a_quarter_before_the_end() {
+        let mut lease = Lease::new(L, Writers::Many, at(0));
+        lease.send(at(4_000));
+        lease.failed(at(5_000));
+        assert_eq!(lease.step(at(5_000)), Step::Rest(500), "soon again");
+        lease.send(at(5_500));
+        assert_eq!(lease.step(at(8_999)), Step::Rest(1));
+        assert_eq!(lease.step(at(9_000)), Step::Fence);
+        lease.fence();
+        assert_eq!(lease.step(at(9_000)), Step::Rest(L), "told once; a renewal is on its way");
+        lease.failed(at(20_000));
+        assert_eq!(lease.step(at(20_500)), Step::Renew, "tried on and on");
+        lease.send(at(20_500));
+        lease.renewed(at(20_500));
+        assert!(!lease.is_fenced());
+        assert_eq!(lease.step(at(20_500)), Step::Rest(4_000));
+    }
+
+    #[test]
+    fn a_short_lease_has_a_margin_too() {
+        let lease = Lease::new(1_000, Writers::Many, at(0));
+        assert_eq!(lease.step(at(333)), Step::Renew);
+        assert_eq!(lease.step(at(750)), Step::Fence);
+        assert_eq!(Lease::new(300, Writers::Many, at(0)).step(at(149)), Step::Renew);
+    }
+
+    #[test]
+    fn while_only_one_can_write_waiting_for_the_file_does_not_count() {
+        for (writers, fenced_at) in [(Writers::One, 19_000), (Writers::Many, 9_000)] {
+            let mut lease = Lease::new(L, writers, at(0));
+            lease.send(at(4_000));
+            let waits = lease.step(at(13_999));
+            assert_eq!(waits == Step::Fence, writers == Writers::Many, "{waits:?}");
+            lease.busy(at(14_000));
+            assert_eq!(lease.step(at(fenced_at)), Step::Fence);
+            assert_ne!(lease.step(at(fenced_at - 1)), Step::Fence);
+        }
+        // An error that is not "busy" counts there too.
+        let mut lease = Lease::new(L, Writers::One, at(0));
+        lease.send(at(4_000));
+        lease.failed(at(9_000));
+        assert_eq!(lease.step(at(9_000)), Step::Fence);
+    }
+
+    #[test]
+    fn who_could_not_renew_takes_nothing_over_at_once() {
+        let mut lease = Lease::new(L, Writers::Many, at(0));
+        assert!(!lease.may_take_over(at(3_999)), "has just begun");
+        assert!(lease.may_take_over(at(4_000)));
+        assert!(!lease.may_take_over(at(9_000)), "is late itself");
+        lease.send(at(4_000));
+        lease.failed(at(5_000));
+        assert!(!lease.may_take_over(at(5_000)));
+        lease.send(at(5_500));
+        lease.renewed(at(5_600));
+        assert!(!lease.may_take_over(at(9_499)));
+        assert!(lease.may_take_over(at(9_500)));
+        lease.fence();
+        assert!(!lease.may_take_over(at(9_500)));
+    }
+
+    #[test]
+    fn no_process_swallows_all() {
+        for (open, max_parallel, more) in [
+            (0, 8, 64),
+            (64, 8, 32),
+            (127, 8, 1),
+            (128, 8, 0),
+            (500, 8, 0),
+            (0, 1, 16),
+            (31, 1, 1),
+            (32, 1, 0),
+        ] {
+            assert_eq!(share(open, max_parallel), more, "{open} of {max_parallel}");
+        }
+    }
+
+    proptest! {
+        /// What this process believes ends before what the database says, whatever the answers do:
+        /// by then all that runs here was told to end.
+        #[test]
+        fn the_fence_falls_before_the_lease_ends(
+            length in 1_000_i64..60_000,
+            answers in prop::collection::vec((0_u8..2, 0_i64..20_000), 1..20),
+        ) {
+            let mut lease = Lease::new(length, Writers::Many, at(0));
+            let (mut now, mut ends) = (at(0), at(length));
+            for (answer, takes) in answers {
+                while let Step::Rest(ms) = lease.step(now) {
+                    prop_assert!(ms > 0, "a loop must not spin");
+                    now = now.plus(ms);
+                    prop_assert!(lease.is_fenced() || now < ends);
+                }
+                if lease.step(now) == Step::Fence {
+                    prop_assert!(now < ends);
+                    lease.fence();
+                    continue;
+                }
+                lease.send(now);
+                let (sent, answered) = (now, now.plus(takes));
+                while let Step::Rest(ms) = lease.step(now) {
+                    if now.plus(ms) > answered {
+                        break;
+                    }
+                    now = now.plus(ms);
+                }
+                if lease.step(now) == Step::Fence && now <= answered {
+                    prop_assert!(now < ends);
+                    lease.fence();
+                }
+                now = answered.max(now);
+                prop_assert!(lease.is_fenced() || now < ends);
+                match answer {
+                    0 => {
+                        lease.renewed(now);
+                        // The database counts from when it wrote, which is later.
+                        ends = sent.plus(length);
+                    }
+                    _ => lease.failed(now),
+                }
+            }
+        }
+    }
+
+    /// A body that is handed back is started again elsewhere; it is never lost.
+    #[test]
+    fn what_is_handed_back_never_ends_unknown() {
+        let mut job = JobDef::bare(
+            JobCode::parse("A").expect("code"),
+            GroupCode::parse("g").expect("group"),
+            JobType::parse("SQL").expect("type"),
+        );
+        let mut handed = 0;
+        let policies = OnUnknown::ALL.map(Some).into_iter().chain([None]);
+        for (policy, tx) in policies.flat_map(|p| TxClass::ALL.map(|tx| (p, tx))) {
+            for idempotent in [false, true] {
+                for after in [AfterCrash::StartsAgain, AfterCrash::AsDeclared] {
+                    for progress in [Progress::NotBegun, Progress::Begun] {
+                        (job.on_unknown, job.tx, job.idempotent) = (policy, tx, idempotent);
+                        if !may_be_handed_back(&job, after, progress) {
+                            assert_eq!((tx, progress), (TxClass::None, Progress::Begun));
+                            continue;
+                        }
+                        handed += 1;
+                        let end = Outcome::ended(End::Returned, "no");
+                        let returned = returned(end, after, progress);
+                        let this = Try {
+                            failed_before: 0,
+                            roll: 7,
+                            retries: Retries::AsDefined,
+                            unresolved: 0,
+                        };
+                        let settled = settle(&job, this, &returned, Millis(0));
+                        let found = (settled.event, settled.try_count);
+                        assert_eq!(found, (Event::RetryLater, 0), "{job:?} {progress:?}");
+                    }
+                }
+            }
+        }
+        assert!(handed > 30, "{handed}");
+    }
+}

@@ -1,0 +1,443 @@
+//! Who goes next when more jobs are ready than may run.
+//!
+//! Jobs wait in lanes, one per set of needs, so that a choice costs the number of lanes and not of
+//! jobs. A full resource blocks only those who need it; what a better job lacks is kept for it, or
+//! many light jobs would pass a heavy one for ever.
+
+use crate::domain::dag::Node;
+use crate::domain::dispatch::slots::{Needs, Resource, Slots};
+use crate::domain::id::BatchId;
+use crate::domain::time::Millis;
+use std::collections::{BTreeSet, HashMap};
+
+/// Place in the order of all ready jobs: a point of priority weighs as much as `ageing_ms` of
+/// waiting, so the order does not change while jobs wait and nobody is passed for ever. Jobs with slack are deferred,
+/// by less than a point (`deferral`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Turn {
+    due: i64,
+    batch: BatchId,
+    node: Node,
+}
+
+impl Turn {
+    /// The turn of a job that is ready `since` then.
+    pub fn of(priority: i32, since: Millis, ageing_ms: i64, batch: BatchId, node: Node) -> Self {
+        let ahead = i64::from(priority).saturating_mul(ageing_ms);
+        Self { due: since.0.saturating_sub(ahead), batch, node }
+    }
+
+    /// The same of a job that came so many milliseconds later.
+    #[must_use]
+    pub fn deferred_by(self, ms: i64) -> Self {
+        Self { due: self.due.saturating_add(ms), ..self }
+    }
+}
+
+/// What is kept for jobs that cannot start yet, over all batches of one process.
+#[derive(Clone, Debug, Default)]
+pub struct SetAside(HashMap<Resource, Vec<(Turn, u32)>>);
+
+impl SetAside {
+    fn keep(&mut self, what: &Resource, turn: Turn, amount: u32) {
+        let kept = self.0.entry(what.clone()).or_default();
+        if kept.iter().all(|(of, _)| *of != turn) {
+            kept.push((turn, amount));
+        }
+    }
+
+    /// How much is kept for those whose turn is before this one.
+    fn before(&self, what: &Resource, turn: Turn) -> u64 {
+        let kept = self.0.get(what).into_iter().flatten();
+        kept.filter(|(of, _)| *of < turn).map(|(_, amount)| u64::from(*amount)).sum()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Lane {
+    needs: Needs,
+    waiting: BTreeSet<Turn>,
+    /// Which needs its first job has lacked while it was the first of all that could not start.
+    lacked: Vec<bool>,
+}
+
+impl Lane {
+    fn lacks(&self, slots: &Slots, aside: &SetAside, turn: Turn) -> Vec<bool> {
+        let room = |(what, amount)| slots.has_room(what, amount, aside.before(what, turn));
+        self.needs.each().map(|need| !room(need)).collect()
+    }
+
+    fn has_no_place(&self, lacks: &[bool]) -> bool {
+        self.needs.each().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
+    }
+
+    /// Keeps what the first job lacks. The `Foremost` keeps beside it what it lacked before: one
+    /// that needs two things which are never free together would else wait for ever.
+    fn keep(&mut self, lacks: &[bool], rank: Rank, turn: Turn, aside: &mut SetAside) {
+        for (i, (what, amount)) in self.needs.each().enumerate() {
+            let lacked = match rank {
+                Rank::Foremost => {
+                    self.lacked[i] |= lacks[i];
+                    self.lacked[i]
+                }
+                Rank::Behind => lacks[i],
+            };
+            if lacked && !what.is_place() {
+                aside.keep(what, turn, amount);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    Foremost,
+    Behind,
+}
+
+/// Ready jobs of one batch.
+#[derive(Clone, Debug)]
+pub struct ReadyList {
+    batch: BatchId,
+    ageing_ms: i64,
+    /// By how much each job is deferred; empty when none is.
+    deferrals: Vec<i64>,
+    lanes: Vec<Lane>,
+    lane_of: Vec<usize>,
+    /// The first job of each lane that has one.
+    heads: BTreeSet<(Turn, usize)>,
+    /// Whether some lane needs no slot at all.
+    has_idle_lane: bool,
+}
+
+impl ReadyList {
+    /// An empty list for a batch whose jobs have these needs, in the order of the batch.
+    pub fn new(batch: BatchId, needs: impl Iterator<Item = Needs>, ageing_ms: i64) -> Self {
+        let mut lanes: Vec<Lane> = Vec::new();
+        let mut known: HashMap<Needs, usize> = HashMap::new();
+        let mut lane_of = Vec::new();
+        for needs in needs {
+            let lane = *known.entry(needs).or_insert_with_key(|needs| {
+                let lacked = needs.each().map(|_| false).collect();
+                lanes.push(Lane { needs: needs.clone(), waiting: BTreeSet::new(), lacked });
+                lanes.len() - 1
+            });
+            lane_of.push(lane);
+        }
+        let has_idle_lane = known.keys().any(|n| n.amount_of(&Resource::Total) == 0);
+        let (deferrals, heads) = (Vec::new(), BTreeSet::new());
+        Self { batch, ageing_ms, deferrals, lanes, lane_of, heads, has_idle_lane }
+    }
+
+    /// The same list, still empty, whose jobs are deferred by so many milliseconds, in the order of the batch.
+    #[must_use]
+    pub fn with_deferrals(self, deferrals: Vec<i64>) -> Self {
+        Self { deferrals, ..self }
+    }
+
+    /// By how many milliseconds each job is deferred; empty when none is.
+    pub fn deferrals(&self) -> &[i64] {
+        &self.deferrals
+    }
+
+    /// What a job takes while it runs.
+    pub fn needs(&self, node: Node) -> &Needs {
+        &self.lanes[self.lane_of[node.at()]].needs
+    }
+
+    /// Adds a job that is ready `since` then.
+    pub fn push(&mut self, node: Node, priority: i32, since: Millis) {
+        let at = self.lane_of[node.at()];
+        let deferral = self.deferrals.get(node.at()).copied().unwrap_or(0);
+        let turn =
+            Turn::of(priority, since, self.ageing_ms, self.batch, node).deferred_by(deferral);
+        self.change(at, |waiting| waiting.insert(turn));
+    }
+
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut BTreeSet<Turn>) -> bool) {
+        let lane = &mut self.lanes[at];
+        let before = lane.waiting.first().copied();
+        change(&mut lane.waiting);
+        let after = lane.waiting.first().copied();
+        if before != after {
+            before.map(|turn| self.heads.remove(&(turn, at)));
+            after.map(|turn| self.heads.insert((turn, at)));
+        }
+    }
+
+    /// Nobody waits any more.
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        for lane in &mut self.lanes {
+            lane.waiting.clear();
+            lane.lacked.fill(false);
+        }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.waiting.len()).sum()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// Takes the best job that can start beside what is kept for better ones.
+    pub fn pick(&mut self, slots: &Slots, aside: &mut SetAside) -> Option<Node> {
+        let (turn, at) = self.walk(slots, aside, Stop::AtFirst)?;
+        self.change(at, |waiting| waiting.remove(&turn));
+        self.lanes[at].lacked.fill(false);
+        Some(turn.node)
+    }
+
+    /// Keeps what the first jobs of this batch need, before any batch picks: the better job may be in a
+    /// batch that picks later.
+    pub fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
+        self.walk(slots, aside, Stop::Nowhere);
+    }
+
+    fn walk(&mut self, slots: &Slots, aside: &mut SetAside, stop: Stop) -> Option<(Turn, usize)> {
+        let is_full = !slots.has_room(&Resource::Total, 1, 0);
+        if is_full && !self.has_idle_lane {
+            return None;
+        }
+        let mut rank = Rank::Foremost;
+        for &(turn, at) in &self.heads {
+            let lane = &mut self.lanes[at];
+            if is_full && lane.needs.amount_of(&Resource::Total) > 0 {
+                continue;
+            }
+            let lacks = lane.lacks(slots, aside, turn);
+            if lane.has_no_place(&lacks) {
+                // What has no node to run on keeps nothing from others.
+                continue;
+            }
+            if lacks.contains(&true) {
+                lane.keep(&lacks, rank, turn, aside);
+                rank = Rank::Behind;
+            } else if stop == Stop::AtFirst {
+                return Some((turn, at));
+            } else {
+                let needs = lane.needs.each().filter(|(what, _)| !what.is_place());
+                needs.for_each(|(what, amount)| aside.keep(what, turn, amount));
+            }
+        }
+        None
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    AtFirst,
+    Nowhere,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::dispatch::slots::tests::user;
+    use crate::domain::job::pool::LockMode;
+    use proptest::prelude::*;
+
+    const AGEING: i64 = 600_000;
+
+    fn list(needs: &[Needs]) -> ReadyList {
+        ReadyList::new(BatchId(1), needs.iter().cloned(), AGEING)
+    }
+
+    fn pool(weight: u32) -> Needs {
+        Needs::of(&user(&[("P", weight)], &[]))
+    }
+
+    fn slots(pool: u32) -> Slots {
+        let mut slots = Slots::new(100);
+        slots.limit(Resource::Pool("P".into()), Some(pool));
+        slots
+    }
+
+    /// Starts whatever can start; the places in the order of their start.
+    fn start(list: &mut ReadyList, slots: &mut Slots) -> Vec<u32> {
+        let mut aside = SetAside::default();
+        let mut started = Vec::new();
+        while let Some(node) = list.pick(slots, &mut aside) {
+            slots.take(list.needs(node));
+            started.push(node.0);
+        }
+        started
+    }
+
+    #[test]
+    fn priority_first_then_the_order_of_the_batch() {
+        let mut list = list(&[pool(1), pool(1), pool(1), Needs::none()]);
+        let mut slots = slots(2);
+        for (node, priority) in [(0, 0), (1, 0), (2, 9), (3, -9)] {
+            list.push(Node(node), priority, Millis(0));
+        }
+        assert_eq!(start(&mut list, &mut slots), [2, 0, 3]);
+        slots.give_back(&pool(1));
+        assert_eq!(start(&mut list, &mut slots), [1]);
+    }
+
+    #[test]
+    fn waiting_counts_as_priority() {
+        let needs = vec![pool(1); 3];
+        let mut list = list(&needs);
+        let mut slots = slots(1);
+        slots.take(&pool(1));
+        list.push(Node(0), 0, Millis(0));
+        // Two points are twenty minutes: not enough for one who came 21 minutes later.
+        list.push(Node(1), 2, Millis(21 * 60_000));
+        list.push(Node(2), 2, Millis(19 * 60_000));
+        let mut order = Vec::new();
+        for _ in 0..3 {
+            slots.give_back(&pool(1));
+            order.extend(start(&mut list, &mut slots));
+        }
+        assert_eq!(order, [2, 0, 1]);
+    }
+
+    #[test]
+    fn a_heavy_job_is_not_passed_by_light_ones_for_ever() {
+        let needs = vec![pool(4), pool(1), pool(1), Needs::of(&user(&[("Q", 1)], &[]))];
+        let mut list = list(&needs);
+        let mut slots = slots(4);
+        slots.take(&pool(1));
+        for node in 0..4 {
+            list.push(Node(node), 0, Millis(i64::from(node)));
+        }
+        assert_eq!(start(&mut list, &mut slots), [3], "its pool is kept for it, others go on");
+        slots.give_back(&pool(1));
+        assert_eq!(start(&mut list, &mut slots), [0]);
+        slots.give_back(&pool(4));
+        assert_eq!(start(&mut list, &mut slots), [1, 2]);
+    }
+
+    #[test]
+    fn two_things_that_are_never_free_together_are_collected() {
+        let both = Needs::of(&user(&[], &[("A", LockMode::Exclusive), ("B", LockMode::Exclusive)]));
+        let [a, b] = ["A", "B"].map(|l| Needs::of(&user(&[], &[(l, LockMode::Exclusive)])));
+        let mut list = list(&[both.clone(), a.clone(), b.clone(), b.clone()]);
+        let mut slots = Slots::new(9);
+        slots.take(&a);
+        list.push(Node(0), 0, Millis(0));
+        list.push(Node(1), 0, Millis(1));
+        list.push(Node(2), 0, Millis(2));
+        assert_eq!(start(&mut list, &mut slots), [2], "A is full, which does not block B");
+        slots.give_back(&a);
+        list.push(Node(3), 0, Millis(3));
+        assert!(start(&mut list, &mut slots).is_empty(), "A stays kept while B is collected");
+        slots.give_back(&b);
+        assert_eq!(start(&mut list, &mut slots), [0]);
+    }
+
+    #[test]
+    fn what_another_batch_needs_is_kept_too() {
+        let mut slots = slots(2);
+        slots.take(&pool(1));
+        let mut heavy = ReadyList::new(BatchId(2), [pool(2)].into_iter(), AGEING);
+        heavy.push(Node(0), 0, Millis(0));
+        let mut light = ReadyList::new(BatchId(1), [pool(1)].into_iter(), AGEING);
+        light.push(Node(0), 0, Millis(5));
+        let mut aside = SetAside::default();
+        heavy.set_aside(&slots, &mut aside);
+        assert_eq!(light.pick(&slots, &mut aside), None);
+        // Only from those who come after it: what is urgent goes first.
+        let mut urgent = ReadyList::new(BatchId(3), [pool(1)].into_iter(), AGEING);
+        urgent.push(Node(0), 1, Millis(5));
+        assert_eq!(urgent.pick(&slots, &mut aside), Some(Node(0)));
+        slots.give_back(&pool(1));
+        // What it needs is free now; the other batch is asked first and still leaves it.
+        let mut aside = SetAside::default();
+        heavy.set_aside(&slots, &mut aside);
+        light.set_aside(&slots, &mut aside);
+        assert_eq!(light.pick(&slots, &mut aside), None);
+        assert_eq!(heavy.pick(&slots, &mut aside), Some(Node(0)));
+    }
+
+    fn any_needs() -> impl Strategy<Value = Needs> {
+        let names = ["P", "Q", "R"];
+        let pools = prop::collection::btree_map(0usize..3, 1u32..=4, 0..3);
+        let locks = prop::collection::btree_map(0usize..3, prop::bool::ANY, 0..3);
+        (pools, locks, prop::bool::weighted(0.1)).prop_map(move |(pools, locks, is_idle)| {
+            if is_idle {
+                return Needs::none();
+            }
+            let pools: Vec<_> = pools.into_iter().map(|(p, w)| (names[p], w)).collect();
+            let mode = |alone| if alone { LockMode::Exclusive } else { LockMode::Shared };
+            let locks: Vec<_> = locks.into_iter().map(|(l, a)| (names[l], mode(a))).collect();
+            Needs::of(&user(&pools, &locks))
+        })
+    }
+
+    fn is_over(running: &[Needs]) -> Option<Resource> {
+        let mut used: HashMap<&Resource, u64> = HashMap::new();
+        for (what, amount) in running.iter().flat_map(Needs::each) {
+            *used.entry(what).or_default() += u64::from(amount);
+        }
+        let limit = |what: &Resource| match what {
+            Resource::Total => 5,
+            Resource::Pool(_) => 4,
+            Resource::Lock(_) => u64::from(u32::MAX),
+            Resource::Group(_) | Resource::Source(_) | Resource::Host(_) => u64::MAX,
+            Resource::Label(_) | Resource::Node(_) => u64::MAX,
+        };
+        used.into_iter().find(|(what, used)| *used > limit(what)).map(|(what, _)| what.clone())
+    }
+
+    proptest! {
+        /// Whatever the needs, priorities and endings: no limit is ever passed; nothing waits while
+        /// nothing runs; who shares nothing with any waiting job starts at once; and a job is passed
+        /// only by a bounded number of others, however many more come.
+        #[test]
+        fn limits_hold_and_nobody_starves(
+            needs in prop::collection::vec((any_needs(), -2i32..3), 1..12),
+            ends in prop::collection::vec(0usize..8, 400),
+            watched in 0usize..12,
+        ) {
+            // The first jobs once, then the same needs again and again.
+            let many: Vec<Needs> = (0..200).map(|i| needs[i % needs.len()].0.clone()).collect();
+            let mut list = list(&many);
+            let mut slots = Slots::new(5);
+            for name in ["P", "Q", "R"] {
+                slots.limit(Resource::Pool(name.into()), Some(4));
+            }
+            let mut running: Vec<Needs> = Vec::new();
+            let mut waiting: Vec<Node> = Vec::new();
+            let (mut next, mut watched_for) = (0, 0);
+            let watched = Node((watched % needs.len()) as u32);
+            for (round, end) in ends.into_iter().enumerate() {
+                // Each round a point of priority is earned by waiting.
+                let now = Millis(round as i64 * AGEING);
+                while next < many.len() && waiting.len() < 12 {
+                    let node = Node(next as u32);
+                    list.push(node, needs[next % needs.len()].1, now);
+                    waiting.push(node);
+                    next += 1;
+                }
+                for node in start(&mut list, &mut slots) {
+                    waiting.retain(|w| w.0 != node);
+                    running.push(many[node as usize].clone());
+                }
+                prop_assert_eq!(is_over(&running), None);
+                prop_assert!(!running.is_empty() || waiting.is_empty());
+                watched_for += usize::from(waiting.contains(&watched));
+                let taken: Vec<&Resource> = waiting.iter().chain(&[]).flat_map(|w| many[w.at()].each())
+                    .map(|(what, _)| what)
+                    .filter(|w| !matches!(w, Resource::Total | Resource::Group(_))).collect();
+                let alone = waiting.iter().find(|w| {
+                    let own = many[w.at()].each().map(|(what, _)| what);
+                    let mut own = own.filter(|w| !matches!(w, Resource::Total | Resource::Group(_)));
+                    own.all(|w| taken.iter().filter(|t| **t == w).count() == 1)
+                        && slots.is_free(&many[w.at()])
+                });
+                prop_assert_eq!(alone, None, "free, wanted by nobody else, and not started");
+                if !running.is_empty() {
+                    slots.give_back(&running.remove(end % running.len()));
+                }
+            }
+            prop_assert!(watched_for <= 60, "{watched:?} waited for {watched_for} rounds");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What running jobs take and give back: slots in total, of a group, a source, a host and of
+//! pools, and locks.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::JobDef;
+use crate::domain::job::pool::LockMode;
+use std::collections::HashMap;
+
+/// Something of which there is a limited amount.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// Slots of all nodes that run jobs without a label.
+    Total,
+    /// Slots of all nodes with a label.
+    Label(String),
+    /// Nodes that run jobs with this label, or without one, whatever else runs there.
+    Node(Option<String>),
+    /// Those of a group.
+    Group(GroupCode),
+    /// Those of a data source.
+    Source(SourceName),
+    /// Those of a host that HTTP jobs call.
+    Host(String),
+    /// Those of a pool.
+    Pool(String),
+    /// A lock: whoever holds it exclusively takes all of it, whoever shares it takes one part.
+    Lock(String),
+}
+
+/// Parts of a lock: more than there can be jobs that share it.
+const LOCK_PARTS: u32 = u32::MAX;
+
+/// What a job takes while it runs; worked out once per job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Needs(Vec<(Resource, u32)>);
+
+impl Resource {
+    /// Whether it is a place to run rather than something to be used there. Such room is not kept for
+    /// anybody: what it is needed for first is decided when it is free.
+    pub fn is_place(&self) -> bool {
+        match self {
+            Self::Total | Self::Label(_) | Self::Node(_) => true,
+            Self::Group(_) | Self::Source(_) | Self::Host(_) | Self::Pool(_) | Self::Lock(_) => {
+                false
+            }
+        }
+    }
+}
+
+impl Needs {
+    /// Nothing: a job that only waits.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Only a node to be on: a job that waits there for something.
+    pub fn node(label: Option<&str>) -> Self {
+        Self(vec![(Resource::Node(label.map(str::to_owned)), 1)])
+    }
+
+    /// The place it needs, if it needs one.
+    pub fn place(&self) -> Option<&Resource> {
+        self.0.iter().map(|(what, _)| what).find(|what| what.is_place())
+    }
+
+    /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
+    /// its locks. What an executor runs needs a node only to be on.
+    pub fn of(job: &JobDef) -> Self {
+        let place = match (&job.executor, job.worker.clone()) {
+            (Some(_), label) => Resource::Node(label),
+            (None, Some(label)) => Resource::Label(label),
+            (None, None) => Resource::Total,
+        };
+        let mut all = vec![(place, 1), (Resource::Group(job.group.clone()), 1)];
+        all.extend(job.source.clone().map(|s| (Resource::Source(s), 1)));
+        all.extend(job.http.as_ref().map(|call| (Resource::Host(call.host.clone()), 1)));
+        all.extend(job.pools.iter().map(|p| (Resource::Pool(p.pool.clone()), p.weight)));
+        all.extend(job.locks.iter().map(|l| {
+            let parts = match l.mode {
+                LockMode::Exclusive => LOCK_PARTS,
+                LockMode::Shared => 1,
+            };
+            (Resource::Lock(l.lock.clone()), parts)
+        }));
+        Self(all)
+    }
+
+    /// Each resource with the amount.
+    pub fn each(&self) -> impl Iterator<Item = (&Resource, u32)> {
+        self.0.iter().map(|(what, amount)| (what, *amount))
+    }
+
+    /// How much of `what` is among it.
+    pub fn amount_of(&self, what: &Resource) -> u32 {
+        self.0.iter().find(|(w, _)| w == what).map_or(0, |(_, amount)| *amount)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Slot {
+    limit: Option<u32>,
+    used: u64,
+}
+
+/// A limit that is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// Of what.
+    pub what: Resource,
+    /// Slots in use.
+    pub used: u64,
+    /// Slots there are.
+    pub limit: u32,
+    /// Slots that the job needs.
+    pub needed: u32,
+}
+
+/// Slots in use and their limits.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    slots: HashMap<Resource, Slot>,
+}
+
+impl Slots {
+    /// `total` jobs at most run at once.
+    pub fn new(total: u32) -> Self {
+        let total = Slot { limit: Some(total), used: 0 };
+        Self { slots: HashMap::from([(Resource::Total, total)]) }
+    }
+
+    /// Sets a limit; with several batches the last word counts.
+    pub fn limit(&mut self, what: Resource, limit: Option<u32>) {
+        self.slots.entry(what).or_default().limit = limit;
+    }
+
+    /// `room` more of a place are free, whatever is in use.
+    pub fn offer(&mut self, what: Resource, room: u32) {
+        let slot = self.slots.entry(what).or_default();
+        slot.limit = Some(u32::try_from(slot.used).unwrap_or(u32::MAX).saturating_add(room));
+    }
+
+    /// Sets the limits that a batch's definition names.
+    pub fn limit_as(&mut self, snapshot: &Snapshot) {
+        let group = &snapshot.group;
+        self.limit(Resource::Group(group.code.clone()), group.max_parallel);
+        for source in &snapshot.sources {
+            self.limit(Resource::Source(source.name.clone()), source.max_parallel);
+        }
+        for host in &snapshot.shared.hosts {
+            self.limit(Resource::Host(host.name.clone()), host.max_parallel);
+        }
+        for pool in &snapshot.shared.pools {
+            self.limit(Resource::Pool(pool.name.clone()), Some(pool.slots));
+        }
+    }
+
+    fn slot(&self, what: &Resource) -> Slot {
+        let mut slot = self.slots.get(what).copied().unwrap_or_default();
+        if matches!(what, Resource::Lock(_)) {
+            slot.limit = Some(LOCK_PARTS);
+        }
+        slot
+    }
+
+    /// Whether `amount` more of `what` may be taken while `aside` is kept for others. Who needs more
+    /// than there is (the pool was made smaller since) needs all of it, or would wait for ever.
+    pub fn has_room(&self, what: &Resource, amount: u32, aside: u64) -> bool {
+        let slot = self.slot(what);
+        slot.limit.is_none_or(|limit| {
+            let amount = if what.is_place() { amount } else { amount.min(limit) };
+            slot.used + aside + u64::from(amount) <= u64::from(limit)
+        })
+    }
+
+    /// Whether a job with these needs could start now.
+    pub fn is_free(&self, needs: &Needs) -> bool {
+        needs.each().all(|(what, amount)| self.has_room(what, amount, 0))
+    }
+
+    /// Takes all that a job needs.
+    pub fn take(&mut self, needs: &Needs) {
+        for (what, amount) in needs.each() {
+            match self.slots.get_mut(what) {
+                Some(slot) => slot.used += u64::from(amount),
+                None => self.slots.entry(what.clone()).or_default().used = amount.into(),
+            }
+        }
+    }
+
+    /// Gives it back.
+    pub fn give_back(&mut self, needs: &Needs) {
+        for (what, amount) in needs.each() {
+            if let Some(slot) = self.slots.get_mut(what) {
+                slot.used = slot.used.saturating_sub(amount.into());
+            }
+        }
+    }
+
+    /// Gives everything back; limits stay.
+    pub fn clear(&mut self) {
+        self.slots.values_mut().for_each(|slot| slot.used = 0);
+    }
+
+    /// What a ready job waits for; `None` when it could start. What is its own comes first: a lock
+    /// or a pool says more than "in total".
+    pub fn what_is_full(&self, needs: &Needs) -> Option<Full> {
+        let full = |(what, needed): (&Resource, u32)| {
+            let slot = self.slot(what);
+            let limit = slot.limit.filter(|_| !self.has_room(what, needed, 0))?;
+            Some(Full { what: what.clone(), used: slot.used, limit, needed })
+        };
+        needs.0.iter().rev().find_map(|(what, amount)| full((what, *amount)))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::domain::id::{JobCode, JobType};
+    use crate::domain::job::pool::{LockUse, PoolUse};
+    use proptest::prelude::*;
+
+    /// A job that uses pools and locks.
+    pub fn user(pools: &[(&str, u32)], locks: &[(&str, LockMode)]) -> JobDef {
+        let mut job = JobDef::bare(
+            JobCode::parse("J").expect("code"),
+            GroupCode::parse("g").expect("group"),
+            JobType::parse("NOOP").expect("type"),
+        );
+        let pool = |(pool, weight): &(&str, u32)| PoolUse { pool: (*pool).into(), weight: *weight };
+        job.pools = pools.iter().map(pool).collect();
+        let lock = |(lock, mode): &(&str, LockMode)| LockUse { lock: (*lock).into(), mode: *mode };
+        job.locks = locks.iter().map(lock).collect();
+        job
+    }
+
+    #[test]
+    fn what_an_executor_runs_takes_pools_and_no_slot_of_a_process() {
+        let mut job = user(&[("P", 2)], &[("A", LockMode::Shared)]);
+        let call = serde_json::json!({"app": "pay-executor", "handler": "h"});
+        job.executor = serde_json::from_value(call).expect("a call");
+        let needs = Needs::of(&job);
+        assert_eq!(needs.place(), Some(&Resource::Node(None)));
+        assert_eq!(needs.amount_of(&Resource::Total), 0);
+        for (what, amount) in [
+            (Resource::Pool("P".into()), 2),
+            (Resource::Lock("A".into()), 1),
+            (Resource::Group(job.group.clone()), 1),
+        ] {
+            assert_eq!(needs.amount_of(&what), amount, "{what:?}");
+        }
+        job.worker = Some("gpu".to_owned());
+        assert_eq!(Needs::of(&job).place(), Some(&Resource::Node(Some("gpu".to_owned()))));
+    }
+
+    #[test]
+    fn a_lock_is_held_alone_or_shared() {
+        let [alone, shared] = [LockMode::Exclusive, LockMode::Shared]
+            .map(|mode| Needs::of(&user(&[], &[("GL", mode)])));
+        let other = Needs::of(&user(&[], &[("AP", LockMode::Exclusive)]));
+        let mut slots = Slots::new(9);
+        slots.take(&shared);
+        assert!(slots.is_free(&shared) && slots.is_free(&other) && !slots.is_free(&alone));
+        slots.take(&shared);
+        slots.give_back(&shared);
+        assert!(!slots.is_free(&alone), "one of the two is left");
+        slots.give_back(&shared);
+        slots.take(&alone);
+        assert!(!slots.is_free(&shared) && !slots.is_free(&alone) && slots.is_free(&other));
+        let full = slots.what_is_full(&shared).expect("full");
+        assert_eq!(full.what, Resource::Lock("GL".into()));
+    }
+
+    #[test]
+    fn a_weight_above_a_pool_that_shrank_takes_all_of_it() {
+        let (heavy, light) =
+            (Needs::of(&user(&[("P", 4)], &[])), Needs::of(&user(&[("P", 1)], &[])));
+        let mut slots = Slots::new(9);
+        slots.limit(Resource::Pool("P".into()), Some(2));
+        assert!(slots.is_free(&heavy));
+        slots.take(&light);
+        assert!(slots.is_free(&light) && !slots.is_free(&heavy));
+        slots.give_back(&light);
+        slots.take(&heavy);
+        assert!(!slots.is_free(&light));
+        slots.give_back(&heavy);
+        assert!(slots.is_free(&heavy));
+    }
+
+    #[test]
+    fn what_is_full_names_the_narrowest() {
+        let mut slots = Slots::new(1);
+        slots.limit(Resource::Pool("P".into()), Some(4));
+        let needs = Needs::of(&user(&[("P", 3)], &[]));
+        slots.take(&needs);
+        let full = slots.what_is_full(&needs).expect("full");
+        let pool = Resource::Pool("P".into());
+        assert_eq!(full, Full { what: pool, used: 3, limit: 4, needed: 3 });
+        let full = slots.what_is_full(&Needs::of(&user(&[], &[]))).expect("full");
+        assert_eq!((full.what, full.used, full.limit), (Resource::Total, 1, 1));
+        assert_eq!(slots.what_is_full(&Needs::none()), None);
+    }
+
+    proptest! {
+        /// Giving back what was taken leaves everything as it was, in whatever order.
+        #[test]
+        fn giving_back_undoes_taking(
+            weights in prop::collection::vec((0usize..3, 1u32..5, prop::bool::ANY), 1..8),
+            order in prop::collection::vec(0usize..8, 8),
+        ) {
+            let names = ["P", "Q", "R"];
+            let all: Vec<Needs> = weights.iter().map(|(pool, weight, alone)| {
+                let mode = if *alone { LockMode::Exclusive } else { LockMode::Shared };
+                Needs::of(&user(&[(names[*pool], *weight)], &[(names[*pool], mode)]))
+            }).collect();
+            let mut slots = Slots::new(100);
+            all.iter().for_each(|needs| slots.take(needs));
+            let mut left: Vec<&Needs> = all.iter().collect();
+            for pick in order {
+                if left.is_empty() { break; }
+                slots.give_back(left.remove(pick % left.len()));
+            }
+            left.into_iter().for_each(|needs| slots.give_back(needs));
+            prop_assert!(slots.slots.values().all(|slot| slot.used == 0));
+        }
+    }
+}

@@ -1,0 +1,633 @@
+//! Why a job of a batch is not running: one answer for each, from the rows alone.
+
+mod load;
+mod words;
+
+pub use load::Load;
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::cluster::node_placement::Lack;
+use crate::domain::cluster::silent_node::SilentNode;
+use crate::domain::dag::{Dag, Node};
+use crate::domain::dispatch::readiness::{Gates, Rules};
+use crate::domain::dispatch::ready::Turn;
+use crate::domain::dispatch::slots::{Full, Needs, Resource};
+use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
+use crate::domain::job::external::{ExternalDependency, Wait, Waiting};
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::source::tx_class::TxClass;
+use crate::domain::time::Millis;
+
+/// What a job waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Parents that have not succeeded, with their states.
+    Parents(Vec<(JobCode, QueueStatus)>),
+    /// Other batches: what is waited for, and how they stand.
+    Outside(Vec<(ExternalDependency, Vec<Wait>)>),
+    /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
+    Time(Millis, Option<u32>),
+    /// What is full, and who holds it.
+    Slot(Full, Vec<String>),
+    /// Room that is kept for a job whose turn is before; that job.
+    KeptFor(Resource, JobCode),
+    /// A node that may run it: its label, what is lacking, the living nodes with their labels.
+    Node(Option<String>, Lack, Vec<String>),
+    /// Nothing but the next turn of the process that dispatches the batch.
+    NextTurn,
+    /// An operator's release; who held it and why.
+    Held(Option<String>),
+    /// An operator's release: so many workers in a row died while it ran. With what names the job on
+    /// a command line.
+    Parked(u32, String),
+    /// Its body runs: which start, since when.
+    Runs(u32, Option<Millis>),
+    /// Something before its body may begin, in words.
+    BeforeBody(String),
+    /// Its node is not heard of; what it began on a server may still run.
+    NodeSilent(SilentNode),
+    /// What became of its last try is looked up by the next one.
+    Open {
+        /// That last try.
+        attempt: u32,
+        /// Where it is looked up.
+        ledger: Ledger,
+        /// What the next one waits for.
+        next: Box<Why>,
+        /// What the row says: what kept the last try from looking, or who changed the row since.
+        said: String,
+    },
+    /// Its body is being stopped.
+    Stopping {
+        /// Which start.
+        attempt: u32,
+        /// Since when.
+        since: Option<Millis>,
+        /// The operator who wants it, and why.
+        who: Option<String>,
+    },
+    /// It will never run in this batch: something above it ended badly; those jobs.
+    Upstream(Vec<(JobCode, QueueStatus)>),
+    /// It ended badly itself; what it said.
+    Ended(QueueStatus, String),
+    /// Nobody can tell what it did: what helps, what names it on a command line, what it said.
+    Unknown(Cure, String, String),
+    /// Nobody dispatches the batch; what it is gone on with.
+    NoProcess(Opened),
+    /// The batch is paused.
+    Paused,
+}
+
+/// Through what a batch is gone on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// An order of this batch number and group: its own, or of the batch whose job opened it.
+    Ordered(BatchNo, GroupCode),
+    /// A backfill, which goes on with all its batches.
+    Backfilled(BackfillId),
+}
+
+/// Where it is written whether a try took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ledger {
+    /// In the job's data source.
+    Source(SourceName),
+    /// With the rows of the batch.
+    Metadata,
+    /// Nowhere: the job's class was changed meanwhile.
+    Gone,
+}
+
+/// What helps against an unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// To start it over: it is looked up first.
+    LookUp,
+    /// To end what may still run.
+    KillAgain,
+    /// To look at its data.
+    LookAtData,
+}
+
+/// Whether a batch is the one that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// It is.
+    This,
+    /// Another of the same process.
+    Other,
+}
+
+/// All that an answer is taken from.
+#[derive(Clone, Copy)]
+pub struct Situation<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// What it runs.
+    pub snapshot: &'a Snapshot,
+    /// Its graph.
+    pub dag: &'a Dag,
+    /// Its rows, in the order of the snapshot's jobs.
+    pub rows: &'a [QueueEntry],
+    /// What runs in the process.
+    pub load: &'a Load,
+    /// What its jobs wait for in other batches.
+    pub outside: &'a [(Node, Waiting)],
+    /// Whether a living process has the batch.
+    pub dispatched: bool,
+    /// Through what it is gone on with when none has.
+    pub opened: &'a Opened,
+    /// Since when a job that is being stopped is.
+    pub stopping_since: &'a dyn Fn(&QueueEntry) -> Option<Millis>,
+}
+
+/// The turn of a job that is ready.
+fn turn_of(situation: Situation<'_>, node: Node) -> Turn {
+    let Situation { batch, snapshot, dag, rows, load, .. } = situation;
+    let since = ready_since(dag, rows, node).max(batch.create_time);
+    let priority = rows[node.at()].priority.unwrap_or(snapshot.jobs[node.at()].priority);
+    let deferral = load.deferrals.get(node.at()).copied().unwrap_or(0);
+    Turn::of(priority, since, load.ageing_ms, batch.batch_id, node).deferred_by(deferral)
+}
+
+/// Jobs that could start as far as their parents, other batches and the time go.
+fn ready_jobs(
+    situation: Situation<'_>,
+    gates: Gates<'_>,
+    status: &[QueueStatus],
+    now: Millis,
+) -> Vec<(Turn, JobCode, Needs)> {
+    let Situation { snapshot, rows, outside, .. } = situation;
+    let waits_outside =
+        |node: Node| outside.iter().any(|(n, waiting)| *n == node && waiting.edge.is_none());
+    let is_ready = |node: &Node| {
+        let row = &rows[node.at()];
+        matches!(row.status, QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait)
+            && row.not_before.is_none_or(|at| at <= now)
+            && gates.in_the_way(*node, status).iter().all(|p| status[p.at()].is_final())
+            && !waits_outside(*node)
+    };
+    let ready = (0..rows.len()).map(|i| Node(i as u32)).filter(is_ready);
+    ready
+        .map(|node| {
+            let job = &snapshot.jobs[node.at()];
+            (turn_of(situation, node), job.code.clone(), Needs::of(job))
+        })
+        .collect()
+}
+
+/// Each job that is not done well, with the reason: whatever is not final has one.
+pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
+    let Situation { snapshot, dag, rows, .. } = situation;
+    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    // A condition on outputs has been decided by the time its parent has ended.
+    let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
+    let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
+    let ready = ready_jobs(situation, gates, &status, now);
+    let question = Question { situation, gates, status: &status, ready: &ready, now };
+    let all = (0..).map(Node).zip(rows);
+    all.filter_map(|(node, row)| Some((row.job_code.clone(), row.status, question.about(node)?)))
+        .collect()
+}
+
+/// All that the answer about one job is taken from.
+struct Question<'a> {
+    situation: Situation<'a>,
+    gates: Gates<'a>,
+    status: &'a [QueueStatus],
+    ready: &'a [(Turn, JobCode, Needs)],
+    now: Millis,
+}
+
+impl Question<'_> {
+    fn about(&self, node: Node) -> Option<Why> {
+        let row = &self.situation.rows[node.at()];
+        let dispatched = self.situation.dispatched;
+        Some(match row.status {
+            QueueStatus::Success | QueueStatus::Warning => return None,
+            QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => return None,
+            QueueStatus::Held if row.is_parked() => Why::Parked(row.crash_count, self.named(node)),
+            QueueStatus::Held => Why::Held(row.error_message.clone()),
+            QueueStatus::UpstreamFailed => self.upstream(node),
+            QueueStatus::Unknown => {
+                let said = row.error_message.clone().unwrap_or_default();
+                Why::Unknown(self.cure(node), self.named(node), said)
+            }
+            QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
+                Why::Ended(row.status, row.error_message.clone().unwrap_or_default())
+            }
+            QueueStatus::Running | QueueStatus::Killing if !dispatched => self.nobody(),
+            QueueStatus::Running => match &row.waits_on {
+                Some(what) => SilentNode::parse(what)
+                    .map_or_else(|| Why::BeforeBody(what.clone()), Why::NodeSilent),
+                None => Why::Runs(row.attempt, row.start_time),
+            },
+            QueueStatus::Killing => Why::Stopping {
+                attempt: row.attempt,
+                since: (self.situation.stopping_since)(row),
+                who: row.error_message.clone(),
+            },
+            QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait => {
+                let next = if dispatched { self.next(node) } else { self.nobody() };
+                if row.waits_unresolved() {
+                    return Some(Why::Open {
+                        attempt: row.attempt,
+                        ledger: self.ledger(node),
+                        next: Box::new(next),
+                        said: row.error_message.clone().unwrap_or_default(),
+                    });
+                }
+                next
+            }
+        })
+    }
+
+    fn nobody(&self) -> Why {
+        Why::NoProcess(self.situation.opened.clone())
+    }
+
+    /// What a job that waits is waiting for.
+    fn next(&self, node: Node) -> Why {
+        let Situation { batch, snapshot, rows, load, outside, .. } = self.situation;
+        let row = &rows[node.at()];
+        let beyond: Vec<(ExternalDependency, Vec<Wait>)> = outside
+            .iter()
+            .filter(|(n, waiting)| *n == node && waiting.edge.is_none())
+            .map(|(_, waiting)| (waiting.external.clone(), waiting.waits.clone()))
+            .collect();
+        let mut open = self.parents(node);
+        open.retain(|(_, status)| !status.is_final());
+        let failed = row.status == QueueStatus::RetryWait && row.unresolved == 0;
+        match (open.is_empty(), row.not_before.filter(|at| *at > self.now)) {
+            (false, _) => Why::Parents(open),
+            (true, _) if !beyond.is_empty() => Why::Outside(beyond),
+            (true, Some(at)) => Why::Time(at, failed.then_some(row.try_count)),
+            (true, None) if batch.is_paused => Why::Paused,
+            (true, None) => {
+                load.why(turn_of(self.situation, node), &snapshot.jobs[node.at()], self.ready)
+            }
+        }
+    }
+
+    fn parents(&self, node: Node) -> Vec<(JobCode, QueueStatus)> {
+        let in_the_way = self.gates.in_the_way(node, self.status).into_iter();
+        let rows = in_the_way.map(|p| &self.situation.rows[p.at()]);
+        rows.map(|p| (p.job_code.clone(), p.status)).collect()
+    }
+
+    fn upstream(&self, node: Node) -> Why {
+        let row = &self.situation.rows[node.at()];
+        let mut failed = self.parents(node);
+        failed.retain(|(_, status)| status.is_final());
+        match &row.error_message {
+            // What lies beyond the batch stopped it; only the row says what.
+            Some(said) if failed.is_empty() => Why::Ended(row.status, said.clone()),
+            Some(_) | None => Why::Upstream(failed),
+        }
+    }
+
+    fn ledger(&self, node: Node) -> Ledger {
+        let job = &self.situation.snapshot.jobs[node.at()];
+        match (job.tx, &job.source) {
+            (TxClass::Same, _) => Ledger::Metadata,
+            (TxClass::Ledger, Some(source)) => Ledger::Source(source.clone()),
+            (TxClass::Ledger, None) | (TxClass::None, _) => Ledger::Gone,
+        }
+    }
+
+    fn cure(&self, node: Node) -> Cure {
+        if self.situation.rows[node.at()].may_still_run() {
+            Cure::KillAgain
+        } else if self.situation.snapshot.jobs[node.at()].tx.is_recorded() {
+            Cure::LookUp
+        } else {
+            Cure::LookAtData
+        }
+    }
+
+    /// `202407 GL_POST --group month_end`
+    fn named(&self, node: Node) -> String {
+        let values = &self.situation.batch.values;
+        let code = &self.situation.rows[node.at()].job_code;
+        format!("{} {code} --group {}", values.batch_no, values.group)
+    }
+}
+
+/// Since when a job could start, as far as the rows tell: its own time, the last end of a parent.
+pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
+    let parents = dag.parents(node).filter_map(|p| rows[p.at()].end_time);
+    parents.chain(rows[node.at()].not_before).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{BatchId, JobType, QueueId};
+    use crate::domain::job::pool::{LockMode, LockUse, Pool, PoolUse};
+    use crate::domain::job::{Group, JobDef, JobDependency};
+    use crate::domain::text::lang::Lang;
+    use proptest::prelude::*;
+
+    fn group_of(code: &GroupCode) -> Group {
+        Group::bare(code.clone())
+    }
+
+    fn batch_of(group: &GroupCode) -> Batch {
+        Batch::sample("1", group)
+    }
+
+    fn ordered() -> Opened {
+        let no = BatchNo::parse("1").expect("no");
+        Opened::Ordered(no, GroupCode::parse("g").expect("group"))
+    }
+
+    fn answers(dispatched: bool) -> Vec<String> {
+        answers_of(dispatched, false)
+    }
+
+    fn answers_of(dispatched: bool, is_paused: bool) -> Vec<String> {
+        use QueueStatus as S;
+        let group = GroupCode::parse("g").expect("group");
+        let states =
+            [S::Running, S::Pending, S::RetryWait, S::Queued, S::Failed, S::UpstreamFailed];
+        let job = |i: usize| {
+            let code = JobCode::parse(&format!("J{i}")).expect("code");
+            JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"))
+        };
+        let jobs: Vec<JobDef> = (0..states.len()).map(job).collect();
+        let edge = |c: usize, p: usize| {
+            JobDependency::plain(
+                &GroupCode::parse("g").expect("group"),
+                jobs[c].code.clone(),
+                jobs[p].code.clone(),
+                0,
+            )
+        };
+        let dependencies = vec![edge(1, 0), edge(5, 4)];
+        let row = |i: usize| QueueEntry {
+            status: states[i],
+            try_count: 2,
+            attempt: 2,
+            not_before: (i == 2).then_some(Millis(5_000)),
+            error_message: (i == 4).then(|| "exit code 3".to_owned()),
+            ..QueueEntry::generated(QueueId(i as i64), BatchId(1), jobs[i].code.clone())
+        };
+        let rows: Vec<QueueEntry> = (0..states.len()).map(row).collect();
+        let group_def = group_of(&group);
+        let snapshot = Snapshot {
+            calendars: Default::default(),
+            group: group_def,
+            jobs,
+            dependencies,
+            sources: vec![],
+            externals: vec![],
+            shared: crate::domain::job::Shared::default(),
+        };
+        let batch = Batch { is_paused, ..batch_of(&group) };
+        let mut load = Load::new(1, 600_000);
+        load.add(&batch, &snapshot, &rows, Whose::This);
+        let dag = snapshot.dag().expect("dag");
+        let situation = Situation {
+            batch: &batch,
+            snapshot: &snapshot,
+            dag: &dag,
+            rows: &rows,
+            load: &load,
+            outside: &[],
+            dispatched,
+            opened: &ordered(),
+            stopping_since: &|_| None,
+        };
+        explain(situation, Millis(2_000))
+            .into_iter()
+            .map(|(code, _, why)| format!("{code}: {}", why.words(Lang::En, Millis(2_000))))
+            .collect()
+    }
+
+    #[test]
+    fn a_full_pool_is_named_with_who_holds_it() {
+        let group = GroupCode::parse("g").expect("group");
+        let pool = |weight| PoolUse { pool: "ORA_DW".into(), weight };
+        let lock = LockUse { lock: "GL_LEDGER".into(), mode: LockMode::Exclusive };
+        let mut jobs = Vec::new();
+        for (i, weight) in [1, 4, 1, 0, 0].into_iter().enumerate() {
+            let code = JobCode::parse(&format!("J{i}")).expect("code");
+            let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+            job.pools.extend((weight > 0).then(|| pool(weight)));
+            job.locks.extend((weight == 0).then(|| lock.clone()));
+            jobs.push(job);
+        }
+        let mut snapshot = bare_snapshot(&group, jobs);
+        snapshot.shared.pools = vec![Pool { name: "ORA_DW".into(), slots: 4 }];
+        let states = [0, 1, 1, 0, 1].map(|s| [QueueStatus::Running, QueueStatus::Queued][s]);
+        let rows: Vec<QueueEntry> =
+            snapshot.jobs.iter().zip(states).map(|(j, s)| bare_row(&j.code, s)).collect();
+        let batch = batch_of(&group);
+        let mut load = Load::new(9, 600_000);
+        load.add(&batch, &snapshot, &rows[..4], Whose::This);
+        load.add(&batch, &snapshot, &rows[3..], Whose::Other);
+        let dag = snapshot.dag().expect("dag");
+        let all = explain(
+            Situation {
+                batch: &batch,
+                snapshot: &snapshot,
+                dag: &dag,
+                rows: &rows,
+                load: &load,
+                outside: &[],
+                dispatched: true,
+                opened: &ordered(),
+                stopping_since: &|_| None,
+            },
+            Millis(0),
+        );
+        let waits = |w: &&(JobCode, QueueStatus, Why)| w.1 == QueueStatus::Queued;
+        let words = |lang| {
+            let all = all.iter().filter(waits);
+            all.map(|(_, _, w)| w.words(lang, Millis(0))).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            words(Lang::En),
+            [
+                "ready; waits for 4 slots of pool ORA_DW (1 of 4 in use, held by J0)",
+                "ready; room in pool ORA_DW is kept for J1, whose turn is before",
+                "ready; waits for lock GL_LEDGER, held by J3, J3@1",
+            ]
+        );
+        assert_eq!(
+            words(Lang::Zh),
+            [
+                "已就绪;等待资源池 ORA_DW 的 4 个并发名额(已用 1/4,占用者:J0)",
+                "已就绪;资源池 ORA_DW 的名额留给排在前面的 J1",
+                "已就绪;等待锁 GL_LEDGER,占用者:J3, J3@1",
+            ]
+        );
+    }
+
+    fn bare_snapshot(group: &GroupCode, jobs: Vec<JobDef>) -> Snapshot {
+        Snapshot {
+            calendars: Default::default(),
+            group: group_of(group),
+            jobs,
+            dependencies: vec![],
+            sources: vec![],
+            externals: vec![],
+            shared: crate::domain::job::Shared::default(),
+        }
+    }
+
+    fn bare_row(code: &JobCode, status: QueueStatus) -> QueueEntry {
+        QueueEntry { status, ..QueueEntry::generated(QueueId(1), BatchId(1), code.clone()) }
+    }
+
+    #[test]
+    fn every_job_that_is_not_done_has_a_reason() {
+        assert_eq!(
+            answers(true),
+            [
+                "J0: runs (start 2)",
+                "J1: waits for J0 (RUNNING)",
+                "J2: failed 2 times; next try at 1970-01-01T00:00:05.000Z (in 3.0 s)",
+                "J3: ready; waits for a slot in total (1 of 1 in use, held by J0)",
+                "J4: ended FAILED: exit code 3",
+                "J5: will not run: J4 (FAILED) ended badly",
+            ]
+        );
+        let held = Why::Held(None).words(Lang::Zh, Millis(0));
+        assert_eq!(held, "被操作员挂起");
+        assert_eq!(
+            answers(false)[0],
+            "J0: no living process dispatches this batch; go on with: procession run --resume \
+             --batch-no 1 --group g, or start procession serve"
+        );
+        let words = Why::NoProcess(Opened::Backfilled(BackfillId(7))).words(Lang::Zh, Millis(0));
+        assert!(words.ends_with("继续请用:procession backfill resume 7"), "{words}");
+        let paused = answers_of(true, true);
+        assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
+    }
+
+    /// The answer about the only job of a batch.
+    fn about(row: QueueEntry, job: JobDef, dispatched: bool) -> Option<Why> {
+        let group = job.group.clone();
+        let batch = batch_of(&group);
+        let snapshot = bare_snapshot(&group, vec![job]);
+        let dag = snapshot.dag().expect("dag");
+        let rows = [row];
+        let load = Load::new(1, 600_000);
+        let situation = Situation {
+            batch: &batch,
+            snapshot: &snapshot,
+            dag: &dag,
+            rows: &rows,
+            load: &load,
+            outside: &[],
+            dispatched,
+            opened: &ordered(),
+            stopping_since: &|_| Some(Millis(1_000)),
+        };
+        explain(situation, Millis(2_000)).pop().map(|(_, _, why)| why)
+    }
+
+    fn lone_job(tx: TxClass) -> JobDef {
+        let code = |c| JobCode::parse(c).expect("code");
+        let group = GroupCode::parse("g").expect("group");
+        let mut job = JobDef::bare(code("J"), group, JobType::parse("PROC").expect("type"));
+        job.tx = tx;
+        job.source = Some(SourceName::parse("dw").expect("source"));
+        job
+    }
+
+    /// A row of try 2, changed.
+    fn crashed(status: QueueStatus, set: impl Fn(&mut QueueEntry)) -> QueueEntry {
+        let mut row = bare_row(&lone_job(TxClass::None).code, status);
+        row.attempt = 2;
+        set(&mut row);
+        row
+    }
+
+    fn saying(status: QueueStatus, said: &str, crash_count: u32) -> QueueEntry {
+        crashed(status, |r| {
+            (r.error_message, r.crash_count) = (Some(said.to_owned()), crash_count);
+        })
+    }
+
+    #[track_caller]
+    fn says(row: QueueEntry, tx: TxClass, english: &str, chinese: &str) {
+        let why = about(row, lone_job(tx), true).expect("a reason");
+        let (en, zh) = (why.words(Lang::En, Millis(2_000)), why.words(Lang::Zh, Millis(2_000)));
+        assert!(en.contains(english), "{en} lacks {english}");
+        assert!(zh.contains(chinese), "{zh} lacks {chinese}");
+    }
+
+    #[test]
+    fn after_a_crash_the_reason_says_what_is_looked_up() {
+        let waits = crashed(QueueStatus::Running, |r| r.waits_on = Some("session 42".into()));
+        let english = "waits before its body: session 42";
+        says(waits, TxClass::None, english, "执行前等待:session 42");
+        let open = crashed(QueueStatus::RetryWait, |r| {
+            (r.unresolved, r.not_before) = (1, Some(Millis(5_000)));
+        });
+        let english = "what became of try 2 is open; looked up by the next one (ledger of source \
+                       'dw'): not before 1970-01-01T00:00:05.000Z (in 3.0 s)";
+        let chinese = "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)";
+        says(open.clone(), TxClass::Ledger, english, chinese);
+        says(open.clone(), TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
+        let said = "no procession_ledger there";
+        let open = QueueEntry { error_message: Some(said.into()), ..open };
+        let english = "(in 3.0 s); last said: no procession_ledger there";
+        says(open, TxClass::Ledger, english, "上次信息:no procession_ledger there");
+    }
+
+    #[test]
+    fn after_a_crash_the_reason_says_what_helps() {
+        use QueueStatus as S;
+        let (ledger, none) = (TxClass::Ledger, TxClass::None);
+        let parked = saying(S::Held, "3 workers in a row died while it ran; parked.", 3);
+        let english = "parked: 3 workers in a row died while it ran; look at it, then: procession job \
+                       release 1 J --group g --reason WHY";
+        says(parked, none, english, "已停放:连续 3 个进程在运行它时中断");
+        let held = saying(S::Held, "held by li: rates are late", 1);
+        says(held, none, "held by li: rates are late", "被操作员挂起:held by li");
+        let lost = saying(S::Unknown, "cut", 0);
+        says(lost.clone(), ledger, "cut; a rerun looks it up in its ledger", "先查账本");
+        says(
+            lost,
+            none,
+            "cut; look at its data, then: procession job force-success 1 J --group g --reason WHY, or \
+             procession job rerun 1 J --group g --rerun-unknown --reason WHY",
+            "核对数据",
+        );
+        let lives = saying(S::Unknown, "killed by li: x; kill unconfirmed: session 4", 0);
+        let english = "or once more: procession job kill 1 J --group g";
+        says(lives, ledger, english, "再次停止");
+        let stops = saying(S::Killing, "killed by li: x", 0);
+        let english = "being stopped (start 2, since 1970-01-01T00:00:01.000Z); killed by li: x";
+        let chinese = "正在停止(第 2 次,自 1970-01-01T00:00:01.000Z 起);killed by li: x";
+        says(stops, none, english, chinese);
+    }
+
+    proptest! {
+        /// Whatever is not final has a reason, in both languages, whatever else its row says.
+        #[test]
+        fn every_row_that_is_not_final_has_a_reason(
+            status in prop::sample::select(QueueStatus::ALL.to_vec()),
+            (crash_count, unresolved, attempt) in (0u32..4, 0u32..3, 0u32..3),
+            said in prop::option::of("held by li|kill unconfirmed|parked"),
+            waits_on in prop::option::of("x"),
+            not_before in prop::option::of(0i64..5_000),
+            tx in prop::sample::select(vec![TxClass::Same, TxClass::Ledger, TxClass::None]),
+            dispatched: bool,
+        ) {
+            let job = lone_job(tx);
+            let mut row = bare_row(&job.code, status);
+            (row.crash_count, row.unresolved, row.attempt) = (crash_count, unresolved, attempt);
+            (row.error_message, row.waits_on) = (said, waits_on);
+            row.not_before = not_before.map(Millis);
+            let why = about(row, job, dispatched);
+            prop_assert!(status.is_final() || why.is_some(), "{} has no reason", status);
+            for words in why.iter().flat_map(|w| [Lang::En, Lang::Zh].map(|l| w.words(l, Millis(0)))) {
+                prop_assert!(!words.is_empty());
+            }
+        }
+    }
+}

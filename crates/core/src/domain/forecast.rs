@@ -1,0 +1,7 @@
+//! When a batch will end, which jobs decide that, and whether it is late.
+
+pub mod dry_run;
+pub mod eta;
+pub mod lateness;
+pub mod slack;
+pub mod timeline;

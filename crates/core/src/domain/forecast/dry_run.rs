@@ -1,0 +1,235 @@
+//! What an order would become, without becoming it: every batch with its resolved parameters, and
+//! everything that would be refused.
+
+use crate::domain::batch::open_check::{check_batch_no, sub_batch_faults};
+use crate::domain::batch::param_preview::{ParamPreview, ShownParam};
+use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, Snapshot, plan};
+use crate::domain::dag::{Dag, Node};
+use crate::domain::forecast::eta::Forecast;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::{Definition, JobDef, JobDependency};
+use crate::domain::params::BatchValues;
+use crate::domain::time::Millis;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+/// What would come of an order.
+#[derive(Clone, Debug, Default)]
+pub struct DryRun {
+    /// The batches. Those of a group that is refused are there too where enough of it can be told.
+    pub batches: Vec<Preview>,
+    /// Why it would be refused; empty when it would run.
+    pub refusals: Vec<Refusal>,
+}
+
+/// One batch that would be opened.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// What would be written.
+    pub plan: BatchPlan,
+    /// Its graph.
+    pub dag: Dag,
+    /// Parallel to the jobs: their parameters with values.
+    pub params: Vec<Vec<ShownParam>>,
+}
+
+/// One thing that stands in the way of an order; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// Of which group.
+    pub group: Option<GroupCode>,
+    /// Because of which job.
+    pub job: Option<JobCode>,
+    /// What, and what to do about it.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// Plays an order through. `types` are the job types that this binary can run.
+pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Millis) -> DryRun {
+    let mut found = DryRun::default();
+    let wanted = defs.groups.iter().map(|g| &g.code).filter(|code| {
+        // The plan itself says which groups an order means; a group that it cannot plan is meant too.
+        let alone = BatchOrder { group: Some((*code).clone()), ..order.clone() };
+        order.group.as_ref().is_none_or(|asked| asked == *code)
+            && !matches!(plan(defs, &alone, now), Err(BatchError::NoGroup(..)))
+    });
+    for code in wanted {
+        let alone = BatchOrder { group: Some(code.clone()), ..order.clone() };
+        // Of a wrong period nothing else can be told.
+        if let Err(error) = check_batch_no(defs, &alone) {
+            let (group, reason) = (Some(code.clone()), error.to_string());
+            found.refusals.push(Refusal { group, job: None, reason });
+        } else if let Some(plan) = mended(defs.clone(), &alone, now, &mut found.refusals) {
+            preview(plan, (defs, types), &mut found);
+        }
+    }
+    if found.batches.is_empty() && found.refusals.is_empty() {
+        let error = plan(defs, order, now).err().map(|e| e.to_string());
+        let reason = error.unwrap_or_else(|| "nothing to run".to_owned());
+        found.refusals.push(Refusal { group: order.group.clone(), job: None, reason });
+    }
+    found
+}
+
+/// The plan of one group, with what is refused taken out of its way so that the next refusal comes
+/// to light too; `None` when nothing is left to plan.
+fn mended(
+    mut defs: Definition,
+    order: &BatchOrder,
+    now: Millis,
+    refusals: &mut Vec<Refusal>,
+) -> Option<BatchPlan> {
+    loop {
+        let error = match plan(&defs, order, now) {
+            Ok(mut plans) => return plans.pop(),
+            Err(error) => error,
+        };
+        let job = match &error {
+            BatchError::Inactive { job, .. } => Some(job.clone()),
+            _ => None,
+        };
+        let reasons = match &error {
+            BatchError::Params { faults, .. } => faults.clone(),
+            other => vec![other.to_string()],
+        };
+        let group = order.group.clone();
+        let refusal = |reason| Refusal { group: group.clone(), job: job.clone(), reason };
+        refusals.extend(reasons.into_iter().map(refusal));
+        if !take_out(&mut defs, &error) {
+            return None;
+        }
+    }
+}
+
+/// Takes out of a copy what an error complains of; `false` when that cannot be done.
+fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
+    if let BatchError::Inactive { job, inactive } = error {
+        let before = defs.dependencies.len();
+        let off: HashSet<GroupCode> = defs
+            .jobs
+            .iter()
+            .filter(|j| j.code == *inactive && !j.is_active)
+            .map(|j| j.group.clone())
+            .collect();
+        let is_refused = |d: &JobDependency| {
+            d.job_code == *job && d.depends_on == *inactive && off.contains(&d.group)
+        };
+        defs.dependencies.retain(|d| !is_refused(d));
+        return defs.dependencies.len() < before;
+    }
+    if let BatchError::BadZone(code, _) = error
+        && let Some(group) = defs.groups.iter_mut().find(|g| g.code == *code)
+    {
+        return group.time_zone.take().is_some();
+    }
+    false
+}
+
+fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut DryRun) {
+    // A plan's graph has been built once already.
+    let Ok(dag) = plan.snapshot.dag() else { return };
+    let sources: HashSet<_> = plan.snapshot.sources.iter().map(|s| &s.name).collect();
+    let mut refuse = |job: &JobDef, reason: String| {
+        let (group, job) = (Some(job.group.clone()), Some(job.code.clone()));
+        found.refusals.push(Refusal { group, job, reason });
+    };
+    let mut params = Vec::new();
+    let values = ParamPreview::new(&plan.snapshot, &plan.values);
+    for job in &plan.snapshot.jobs {
+        let code = &job.code;
+        if !types.contains(&job.job_type.as_str()) {
+            let known = types.join(", ");
+            refuse(
+                job,
+                format!(
+                    "job {code} has the type {}, which this binary cannot run; it knows {known}",
+                    job.job_type
+                ),
+            );
+        }
+        if let Some(source) = job.source.as_ref().filter(|s| !sources.contains(s)) {
+            refuse(
+                job,
+                format!(
+                    "job {code} runs on source {source}, which is not defined; define it, or name another"
+                ),
+            );
+        }
+        let (shown, mut faults) = values.show(job);
+        faults.extend(sub_batch_faults(defs, &plan, job));
+        faults.into_iter().for_each(|fault| refuse(job, format!("job {code}: {fault}")));
+        params.push(shown);
+    }
+    found.batches.push(Preview { plan, dag, params });
+}
+
+impl Preview {
+    /// The jobs by wave, within a wave in the order in which they would start: as forecast, or
+    /// without a forecast by priority and then as written.
+    pub fn waves(&self, forecast: Option<&Forecast>) -> Vec<Vec<Node>> {
+        let mut nodes = self.dag.in_order().to_vec();
+        let jobs = &self.plan.snapshot.jobs;
+        nodes.sort_by_key(|n| {
+            let turn = forecast.and_then(|f| f.jobs[n.at()].turn);
+            (self.dag.level(*n), turn, Reverse(jobs[n.at()].priority), *n)
+        });
+        let by_level = nodes.chunk_by(|a, b| self.dag.level(*a) == self.dag.level(*b));
+        by_level.map(<[Node]>::to_vec).collect()
+    }
+}
+
+/// A parameter that comes to another value than in an earlier batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ParamChange {
+    /// Of which job.
+    pub job_code: JobCode,
+    /// Which parameter.
+    pub param: String,
+    /// Its value by the earlier batch's definition and parameters.
+    pub old: Option<String>,
+    /// Its value now.
+    pub new: Option<String>,
+}
+
+/// Parameters of jobs that are in both batches and come to other values. The earlier ones are worked
+/// out for the new number and business date, because those differ between any two batches and would
+/// hide what has really changed.
+pub fn param_changes(snapshot: &Snapshot, old: &BatchValues, new: &Preview) -> Vec<ParamChange> {
+    let values = &new.plan.values;
+    let (batch_no, business_date) = (values.batch_no.clone(), values.business_date);
+    let old = BatchValues { batch_no, business_date, ..old.clone() };
+    let old = ParamPreview::new(snapshot, &old);
+    let mut found = Vec::new();
+    for (job, after) in new.plan.snapshot.jobs.iter().zip(&new.params) {
+        let Some(before) = snapshot.jobs.iter().find(|j| j.code == job.code) else { continue };
+        let (before, _) = old.show(before);
+        let names = before.iter().chain(after).map(|p| &p.name);
+        let mut seen = HashSet::new();
+        for name in names.filter(|n| seen.insert(n.as_str())) {
+            let of = |all: &[ShownParam]| {
+                all.iter().find(|p| p.name == *name).and_then(|p| p.value.clone())
+            };
+            let (old, new) = (of(&before), of(after));
+            if old != new {
+                found.push(ParamChange {
+                    job_code: job.code.clone(),
+                    param: name.clone(),
+                    old,
+                    new,
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "dry_run_tests.rs"]
+mod tests;

@@ -1,0 +1,284 @@
+//! When a batch is expected to end, and which jobs decide that: durations of the past laid over the
+//! jobs that are left, as the batch stands at one moment.
+
+use crate::domain::batch::history::{Basis, Estimate, History};
+use crate::domain::batch::{BatchPlan, Snapshot};
+use crate::domain::dag::{Dag, Node};
+use crate::domain::dispatch::deferral;
+use crate::domain::dispatch::readiness::Rules;
+use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::forecast::slack::{Left, Stage, passes};
+use crate::domain::forecast::timeline::{AGEING_MS, Open, play};
+use crate::domain::id::JobCode;
+use crate::domain::job::queue::{QueueEntry, QueueStatus};
+use crate::domain::job::trigger_rule::{Decision, Tally, TriggerRule, edge};
+use crate::domain::time::Millis;
+use std::collections::HashMap;
+
+/// Where a job stands, as far as a forecast asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub status: QueueStatus,
+    /// Start of the present or last try.
+    pub start: Option<Millis>,
+    /// End of the last try.
+    pub end: Option<Millis>,
+    /// It is not started before this moment.
+    pub not_before: Option<Millis>,
+}
+
+impl From<&QueueEntry> for Standing {
+    fn from(row: &QueueEntry) -> Self {
+        Self {
+            status: row.status,
+            start: row.start_time,
+            end: row.end_time,
+            not_before: row.not_before,
+        }
+    }
+}
+
+/// What is expected of one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// How long it takes.
+    pub estimate: Estimate,
+    /// When it starts, or did.
+    pub start: Option<Millis>,
+    /// When it ends, or did.
+    pub end: Option<Millis>,
+    /// How many milliseconds later it may end without making the batch later, by dependencies
+    /// alone; `None` when it is over.
+    pub slack: Option<i64>,
+    /// It is open and has no slack.
+    pub critical: bool,
+    /// Its place in the order of starting; `None` when it is over.
+    pub turn: Option<usize>,
+}
+
+/// What is expected of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// The moment it was made for.
+    pub now: Millis,
+    /// Parallel to the jobs.
+    pub jobs: Vec<Expected>,
+    /// When the last job ends.
+    pub end: Millis,
+    /// When it ends in a bad case.
+    pub bad_end: Millis,
+    /// When it would end if slots were free for all: the end of the critical path.
+    pub bound: Millis,
+    /// The chain of open jobs without slack that decides `bound`, in the order of running.
+    pub path: Vec<Node>,
+    /// How many jobs are open.
+    pub open: usize,
+    /// Open jobs without history, whose duration is assumed.
+    pub assumed: Vec<Node>,
+    /// Open jobs that an operator holds back; taken as if they were released now.
+    pub held: Vec<Node>,
+    /// Jobs that have not ended and are not counted: they run only if something fails that has not,
+    /// or not at all any more.
+    pub left_out: Vec<Node>,
+}
+
+impl Forecast {
+    /// Milliseconds to the expected end.
+    pub fn remaining(&self) -> i64 {
+        self.end.since(self.now)
+    }
+
+    /// Milliseconds to the end in a bad case.
+    pub fn bad_remaining(&self) -> i64 {
+        self.bad_end.since(self.now)
+    }
+}
+
+/// The limits of a batch, with nothing in use: `total` jobs at once, those of its group, sources and pools.
+pub fn limits(snapshot: &Snapshot, total: u32) -> Slots {
+    let mut slots = Slots::new(total);
+    slots.limit_as(snapshot);
+    slots
+}
+
+/// What is expected of a batch that stands as `standing` says, parallel to the jobs of `snapshot`,
+/// when at most `total` jobs run at once. `None` when no job of it has a history.
+pub fn forecast(
+    snapshot: &Snapshot,
+    dag: &Dag,
+    standing: &[Standing],
+    history: &History,
+    total: u32,
+    now: Millis,
+) -> Option<Forecast> {
+    let estimates = history.estimates(snapshot.jobs.iter().map(|j| &j.code))?;
+    let stages = stages(snapshot, dag, standing);
+    let deferrals = match deferral::is_worth_it(snapshot, total) {
+        true => deferral::deferrals_by_history(snapshot, dag, history, AGEING_MS),
+        false => Vec::new(),
+    };
+    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&stages);
+    let open: Vec<Option<Open>> = jobs
+        .enumerate()
+        .map(|(at, (((job, standing), estimate), stage))| {
+            let left = left(standing, estimate, (*stage)?, now);
+            let deferral = deferrals.get(at).copied().unwrap_or(0);
+            Some(Open { left, priority: job.priority, needs: Needs::of(job), deferral })
+        })
+        .collect();
+    let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
+    let passes = passes(dag, &left, now);
+    let timeline = play(dag, &open, limits(snapshot, total), now);
+    let expected = |i: usize| Expected {
+        estimate: estimates[i],
+        // A job that waits to be tried again has a start behind it that is not the one meant here.
+        start: match stages[i] {
+            Some(Stage::Running) | None => standing[i].start,
+            Some(_) => timeline.runs[i].map(|run| run.start),
+        },
+        end: timeline.runs[i].map_or(standing[i].end, |run| Some(run.end)),
+        slack: passes.slack[i],
+        critical: passes.slack[i] == Some(0),
+        turn: timeline.runs[i].map(|r| r.turn),
+    };
+    let which = |test: &dyn Fn(usize) -> bool| -> Vec<Node> {
+        (0..left.len()).filter(|i| test(*i)).map(|i| Node(i as u32)).collect()
+    };
+    let is_open = |i: usize| left[i].is_some();
+    Some(Forecast {
+        now,
+        jobs: (0..left.len()).map(expected).collect(),
+        end: timeline.end,
+        bad_end: timeline.bad_end,
+        bound: passes.end,
+        path: passes.path,
+        open: left.iter().flatten().count(),
+        assumed: which(&|i| is_open(i) && estimates[i].basis == Basis::Assumed),
+        held: which(&|i| is_open(i) && standing[i].status == QueueStatus::Held),
+        left_out: which(&|i| !is_open(i) && !standing[i].status.is_final()),
+    })
+}
+
+/// What is expected of a batch that is opened at `now`.
+pub fn of_plan(
+    plan: &BatchPlan,
+    dag: &Dag,
+    history: &History,
+    total: u32,
+    now: Millis,
+) -> Option<Forecast> {
+    let standing = |not_before: &Option<Millis>| Standing {
+        status: QueueStatus::Pending,
+        start: None,
+        end: None,
+        not_before: *not_before,
+    };
+    let standing: Vec<Standing> = plan.not_before.iter().map(standing).collect();
+    forecast(&plan.snapshot, dag, &standing, history, total, now)
+}
+
+/// The chain of jobs that decided when a batch that is over ended: the job that ended last, the parent
+/// of it that ended last, and so on back to a job without parents; in the order of running.
+pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
+    let end = |node: &Node| ends.get(node.at()).copied().flatten();
+    // Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
+    let last = |nodes: &mut dyn Iterator<Item = Node>| -> Option<Node> {
+        let ended = nodes.filter(|n| end(n).is_some());
+        ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
+    };
+    let mut chain = Vec::new();
+    let mut at = last(&mut dag.in_order().iter().copied());
+    while let Some(node) = at {
+        chain.push(node);
+        at = last(&mut dag.parents(node));
+    }
+    chain.reverse();
+    chain
+}
+
+/// What each job waits for if from now on all goes well: every body succeeds, every condition on an
+/// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
+/// not run then.
+fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[Standing]) -> Vec<Option<Stage>> {
+    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let mut outside: HashMap<&JobCode, u32> = HashMap::new();
+    snapshot.externals.iter().for_each(|e| *outside.entry(&e.job_code).or_default() += 1);
+    let mut ends: Vec<QueueStatus> = standing.iter().map(|s| s.status).collect();
+    let mut stages = vec![None; standing.len()];
+    for &node in dag.in_order() {
+        let met = outside.get(dag.code(node)).copied().unwrap_or_default();
+        let decided = |end: &dyn Fn(Node) -> QueueStatus| decided(dag, &rules, node, met, end);
+        let well = |s: QueueStatus| if s.is_final() { s } else { QueueStatus::Success };
+        stages[node.at()] = match ends[node.at()] {
+            status if status.is_final() => None,
+            QueueStatus::Running | QueueStatus::Killing => Some(Stage::Running),
+            QueueStatus::Queued | QueueStatus::RetryWait => Some(Stage::Ready),
+            _ if decided(&|p| standing[p.at()].status) == Some(Decision::Run) => Some(Stage::Ready),
+            _ => match decided(&|p| well(ends[p.at()])) {
+                Some(Decision::Run) | None => Some(gate(rules.of_job(node))),
+                Some(Decision::Fail) => {
+                    ends[node.at()] = QueueStatus::UpstreamFailed;
+                    None
+                }
+                Some(Decision::NotTaken) => {
+                    ends[node.at()] = QueueStatus::NotTaken;
+                    None
+                }
+            },
+        };
+    }
+    stages
+}
+
+/// What becomes of a job whose parents end as `end` says, `met` batches outside having ended well.
+fn decided(
+    dag: &Dag,
+    rules: &Rules,
+    node: Node,
+    met: u32,
+    end: &dyn Fn(Node) -> QueueStatus,
+) -> Option<Decision> {
+    let mut tally = Tally { met, ..Tally::default() };
+    for (parent, dependency) in dag.arrows_in(node) {
+        tally.open += 1;
+        if let Some(edge) = edge(rules.when(dependency), end(parent), |_| true) {
+            tally.add(edge);
+        }
+    }
+    tally.decide(rules.of_job(node))
+}
+
+fn gate(rule: TriggerRule) -> Stage {
+    match rule {
+        TriggerRule::OneSuccess | TriggerRule::OneFailed => Stage::AfterFirst,
+        TriggerRule::AllSuccess | TriggerRule::AllDone => Stage::AfterAll,
+        TriggerRule::AllFailed | TriggerRule::NoneFailed => Stage::AfterAll,
+    }
+}
+
+/// What is left of a job that has not ended.
+fn left(standing: &Standing, estimate: &Estimate, stage: Stage, now: Millis) -> Left {
+    let Estimate { p50, p95, .. } = *estimate;
+    if stage != Stage::Running {
+        let from = standing.not_before.unwrap_or(now).max(now);
+        return Left { stage, from, ms: p50, spread: p95 - p50 };
+    }
+    let elapsed = now.since(standing.start.unwrap_or(now)).max(0);
+    let ms = remaining(estimate, elapsed);
+    Left { stage, from: now, ms, spread: (p95 - elapsed - ms).max(0) }
+}
+
+/// What is left of a job that has run for `elapsed`. Once it has run longer than half of its
+/// forerunners it is expected to take as long as a bad one, and beyond that always another tenth of
+/// the median: it may end at any moment, but "now" has been wrong each time so far.
+fn remaining(estimate: &Estimate, elapsed: i64) -> i64 {
+    if elapsed < estimate.p50 {
+        return estimate.p50 - elapsed;
+    }
+    (estimate.p95 - elapsed).max(estimate.p50 / 10)
+}
+
+#[cfg(test)]
+#[path = "eta_tests.rs"]
+mod tests;

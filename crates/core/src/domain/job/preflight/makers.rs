@@ -1,0 +1,163 @@
+//! Routines that are not there yet because a job of the same order makes them: a SQL job with
+//! `CREATE PROCEDURE`, ordered before the job that calls it, as in a close that installs its own procedures.
+
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::JobDef;
+use crate::domain::job::dependency::JobDependency;
+use crate::domain::job::preflight::{PreflightProblem, PreflightReport, PreflightSeverity};
+use crate::domain::source::DialectName;
+use crate::domain::source::routine_name::RoutineName;
+use crate::domain::source::statement::split;
+use crate::domain::source::token::{Token, token};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Makes a warning of each call of these jobs of one source that was refused because its routine is not there, or not as it should be, where a
+/// job that runs before makes it.
+pub fn allow_made_routines(
+    report: &mut PreflightReport,
+    dialect: DialectName,
+    jobs: &[&JobDef],
+    dependencies: &[JobDependency],
+) {
+    let makers = Makers::find(dialect, jobs);
+    if makers.by_routine.is_empty() {
+        return;
+    }
+    let parents = parents_by_job(dependencies);
+    for finding in &mut report.findings {
+        let (PreflightProblem::RoutineMissing { why, .. } | PreflightProblem::ParamsMisfit { why }) =
+            &finding.problem
+        else {
+            continue;
+        };
+        let is_it = |job: &&&JobDef| {
+            Some(&job.code) == finding.job.as_ref() && Some(&job.group) == finding.group.as_ref()
+        };
+        let Some(job) = jobs.iter().find(is_it) else { continue };
+        let Some(by) = makers.before(job, &parents) else { continue };
+        finding.severity = PreflightSeverity::Warning;
+        finding.problem = PreflightProblem::RoutineMadeBefore { by, why: why.clone() };
+    }
+}
+
+/// Which jobs of a source make which routines.
+struct Makers<'a> {
+    /// By the routine's name without schema, in small letters.
+    by_routine: BTreeMap<String, Vec<&'a JobDef>>,
+}
+
+impl<'a> Makers<'a> {
+    fn find(dialect: DialectName, jobs: &[&'a JobDef]) -> Self {
+        let mut by_routine: BTreeMap<String, Vec<&JobDef>> = BTreeMap::new();
+        for job in jobs {
+            let text = job.sql.as_ref().and_then(|sql| sql.of(dialect)).unwrap_or_default();
+            for routine in split(text, dialect).iter().filter_map(|s| made_by(&s.text, dialect)) {
+                by_routine.entry(routine).or_default().push(job);
+            }
+        }
+        Self { by_routine }
+    }
+
+    /// The job that makes what this one calls, and that has ended when this one starts.
+    fn before<'j>(&self, job: &'j JobDef, parents: &ParentsByJob<'j>) -> Option<JobCode> {
+        let name = RoutineName::parse(job.proc_name.as_deref()?)?;
+        let makers = self.by_routine.get(&name.parts.last()?.to_lowercase())?;
+        let ancestors = ancestors(job, parents);
+        let is_before =
+            |maker: &&&JobDef| maker.group == job.group && ancestors.contains(&maker.code);
+        makers.iter().find(is_before).map(|maker| maker.code.clone())
+    }
+}
+
+/// What each job waits for, by its group and code.
+type ParentsByJob<'a> = HashMap<(&'a GroupCode, &'a JobCode), Vec<&'a JobCode>>;
+
+/// Made once: a close has hundreds of calls, and each of them looks for its ancestors.
+fn parents_by_job(dependencies: &[JobDependency]) -> ParentsByJob<'_> {
+    let mut parents = ParentsByJob::new();
+    for one in dependencies {
+        parents.entry((&one.group, &one.job_code)).or_default().push(&one.depends_on);
+    }
+    parents
+}
+
+/// The jobs of its group that a job waits for, directly or not.
+fn ancestors<'a>(job: &'a JobDef, parents: &ParentsByJob<'a>) -> BTreeSet<&'a JobCode> {
+    let mut found = BTreeSet::new();
+    let mut unread = vec![&job.code];
+    while let Some(code) = unread.pop() {
+        let next = parents.get(&(&job.group, code)).into_iter().flatten().copied();
+        unread.extend(next.filter(|parent| found.insert(*parent)));
+    }
+    found
+}
+
+/// The routine that a statement makes, without its schema and in small letters.
+fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
+    let bytes = statement.as_bytes();
+    let mut at = 0;
+    let mut words = std::iter::from_fn(|| {
+        while at < bytes.len() {
+            let start = at;
+            let (kind, end) = token(bytes, at, dialect);
+            at = end;
+            if kind != Token::Blank {
+                return Some((kind, start, end));
+            }
+        }
+        None
+    });
+    let says =
+        |range: (usize, usize), word: &str| statement[range.0..range.1].eq_ignore_ascii_case(word);
+    let (_, start, end) = words.next()?;
+    if !says((start, end), "CREATE") {
+        return None;
+    }
+    // Between them stand OR REPLACE, DEFINER = user, AGGREGATE.
+    words.find(|(_, start, end)| {
+        ["PROCEDURE", "FUNCTION"].iter().any(|kind| says((*start, *end), kind))
+    })?;
+    let (mut start, mut end) = words.next().map(|(_, start, end)| (start, end))?;
+    if says((start, end), "IF") {
+        let [_not, _exists] = [words.next()?, words.next()?];
+        (start, end) = words.next().map(|(_, start, end)| (start, end))?;
+    }
+    // A name of several parts: each dot is followed by another.
+    while let Some((Token::Mark, dot, dot_end)) = words.next()
+        && says((dot, dot_end), ".")
+    {
+        end = words.next()?.2;
+    }
+    let name = RoutineName::parse(&statement[start..end])?;
+    Some(name.parts.last()?.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_tells_which_routine_it_makes() {
+        use DialectName::{Mysql, Postgres};
+        for (statement, dialect, made) in [
+            ("CREATE PROCEDURE sp_close(IN p INT) BEGIN END", Mysql, Some("sp_close")),
+            (
+                "create or replace procedure fin.Sp_Close (p int) language sql as $$$$",
+                Postgres,
+                Some("sp_close"),
+            ),
+            (
+                "CREATE DEFINER = `root`@`localhost` PROCEDURE `fin`.`SP`() BEGIN END",
+                Mysql,
+                Some("sp"),
+            ),
+            ("CREATE FUNCTION IF NOT EXISTS f() RETURNS INT RETURN 1", Mysql, Some("f")),
+            ("CREATE /* PROCEDURE a */ FUNCTION b() RETURNS INT RETURN 1", Mysql, Some("b")),
+            ("CREATE TABLE procedures (a INT)", Mysql, None),
+            ("DROP PROCEDURE sp_close", Mysql, None),
+            ("CALL sp_close(1)", Postgres, None),
+        ] {
+            assert_eq!(made_by(statement, dialect).as_deref(), made, "{statement}");
+        }
+    }
+}

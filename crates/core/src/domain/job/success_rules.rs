@@ -1,0 +1,304 @@
+//! Judges a body that ended by itself: its success rules on what it handed back, its checks on what
+//! their queries found.
+
+use crate::domain::batch_no;
+use crate::domain::id::BatchNo;
+use crate::domain::job::check::{Check, Expect, Finding, Grade, SuccessRule, decimal};
+use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, ResultSet, Retry};
+use crate::domain::text::clip;
+use bigdecimal::{BigDecimal, RoundingMode};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Longest value shown in a sentence, in bytes.
+const SHOWN: usize = 80;
+
+/// The name of a script's exit code in a rule.
+pub const EXIT_CODE: &str = "exit_code";
+
+/// What an earlier batch's check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The batch.
+    pub batch_no: BatchNo,
+    /// The value, a decimal number.
+    pub value: String,
+}
+
+/// Whether rules and checks have a say about an outcome: the body ended well, or it is a script and
+/// a rule speaks of its exit code, which then decides in place of "0 is success".
+pub fn is_judged(rules: &[SuccessRule], outcome: &Outcome) -> bool {
+    match outcome.end {
+        End::Success | End::Warning => true,
+        End::Failed => {
+            outcome.outputs.exit_code.is_some()
+                && rules.iter().any(|r| r.rule.names().contains(&EXIT_CODE))
+        }
+        End::TimedOut | End::Killed | End::Returned | End::Unknown => false,
+    }
+}
+
+/// What each rule finds in the outputs, by the rule's text. A rule that cannot be answered counts as
+/// broken, at least as an error: nobody knows what it would have said.
+pub fn judge(rules: &[SuccessRule], outputs: &Outputs) -> Vec<(String, Finding)> {
+    rules.iter().map(|rule| (rule.rule.to_string(), judge_one(rule, outputs))).collect()
+}
+
+fn judge_one(rule: &SuccessRule, outputs: &Outputs) -> Finding {
+    let text = rule.rule.to_string();
+    let seen = |name: &str| outputs.output(name);
+    let named = |name: &&str| {
+        let found = outputs.look_up(name);
+        let value = found.as_ref().map(|v| v.as_deref().unwrap_or("NULL"));
+        format!("{name} = {}", value.map_or("(none)".to_owned(), |v| clip(v, SHOWN)))
+    };
+    let values = rule.rule.names().iter().map(named).collect::<Vec<_>>().join(", ");
+    if let Some(reason) = unusable(rule, outputs) {
+        let said = format!("success rule '{text}' cannot be answered: {reason}");
+        let grade = rule.grade.max(Grade::Error);
+        return Finding { value: None, grade, ok: false, said };
+    }
+    let (ok, grade, what) = match rule.rule.eval(&seen) {
+        Ok(true) => (true, rule.grade, format!("success rule '{text}' holds ({values})")),
+        Ok(false) => (false, rule.grade, format!("success rule '{text}' does not hold ({values})")),
+        Err(error) => {
+            let what = format!("success rule '{text}' cannot be answered: {error}");
+            (false, rule.grade.max(Grade::Error), what)
+        }
+    };
+    let said = match rule.message.as_ref().filter(|_| !ok) {
+        Some(message) => format!("{message}: {what}"),
+        None => what,
+    };
+    Finding { value: (!values.is_empty()).then_some(values), grade, ok, said }
+}
+
+/// Why a value that a rule names cannot be looked at.
+fn unusable(rule: &SuccessRule, outputs: &Outputs) -> Option<String> {
+    rule.rule.names().into_iter().find_map(|name| match outputs.output(name)? {
+        OutputValue::Unusable(reason) => Some(reason),
+        OutputValue::Stored(reference) => Some(format!("it is {}", reference.describe())),
+        OutputValue::Null | OutputValue::Text(_) | OutputValue::Typed(..) => None,
+    })
+}
+
+/// What a check's result is compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Basis<'a> {
+    /// What the other query of `equals` gave.
+    pub other: Option<&'a ResultSet>,
+    /// What the last batch's check found.
+    pub last: Option<&'a Earlier>,
+}
+
+/// Compares what a check's query gave with what is expected.
+pub fn compare(check: &Check, found: &ResultSet, basis: Basis<'_>) -> Finding {
+    let other = basis.other.and_then(ResultSet::unusable_first_row);
+    let reason = found.unusable_first_row().or(other);
+    if let Some(reason) = reason.filter(|_| !matches!(check.expect, Expect::ZeroRows)) {
+        return unanswered(check, reason);
+    }
+    let seen = match &check.expect {
+        Expect::ZeroRows => zero_rows(found),
+        Expect::Between { min, max } => between(&check.expect, found, min, max),
+        Expect::Equals { tolerance, .. } => {
+            let nothing = ResultSet::default();
+            equals(found, basis.other.unwrap_or(&nothing), tolerance.as_deref())
+        }
+        Expect::Drift { max_percent } => drift(found, max_percent, basis.last),
+    };
+    Finding {
+        said: format!("check '{}' found {}; expected {}", check.name, seen.found, seen.expected),
+        value: seen.value,
+        grade: check.grade,
+        ok: seen.holds,
+    }
+}
+
+/// The finding of a check whose query could not be run: at least an error, whatever its grade.
+pub fn unanswered(check: &Check, why: &str) -> Finding {
+    Finding {
+        value: None,
+        grade: check.grade.max(Grade::Error),
+        ok: false,
+        said: format!("check '{}' could not be run: {why}", check.name),
+    }
+}
+
+struct Seen {
+    value: Option<String>,
+    found: String,
+    expected: String,
+    holds: bool,
+}
+
+fn zero_rows(found: &ResultSet) -> Seen {
+    Seen {
+        value: Some(found.row_count.to_string()),
+        found: rows_words(found),
+        expected: Expect::ZeroRows.to_string(),
+        holds: found.row_count == 0,
+    }
+}
+
+fn between(expect: &Expect, found: &ResultSet, min: &Option<String>, max: &Option<String>) -> Seen {
+    let expected = expect.to_string();
+    let (text, number) = match one_number(found) {
+        Ok(one) => one,
+        Err(seen) => return Seen { expected, ..seen },
+    };
+    // A bound that is no number was refused at load; here it would bound nothing.
+    let bound = |b: &Option<String>| b.as_deref().and_then(decimal);
+    let holds =
+        bound(min).is_none_or(|min| number >= min) && bound(max).is_none_or(|max| number <= max);
+    Seen { found: text.clone(), value: Some(text), expected, holds }
+}
+
+/// One row each, value by value: numbers as exact decimals within the tolerance, everything else as
+/// text, NULL like NULL alone.
+fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> Seen {
+    let within = tolerance.map_or(String::new(), |t| format!(" (within {t})"));
+    let expected = match other.row_count {
+        1 => format!("{}{within}, which the other query gave", first_row(other)),
+        _ => format!("one row of the other query, which gave {}", rows_words(other)),
+    };
+    let tolerance = tolerance.and_then(decimal).unwrap_or_default();
+    let same = |a: &Option<String>, b: &Option<String>| match (a, b) {
+        (Some(a), Some(b)) => match (decimal(a), decimal(b)) {
+            (Some(a), Some(b)) => (a - b).abs() <= tolerance,
+            (Some(_), None) | (None, Some(_)) | (None, None) => a == b,
+        },
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    let holds = match (found.rows.first(), other.rows.first()) {
+        (Some(a), Some(b)) if found.row_count == 1 && other.row_count == 1 => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        _ => false,
+    };
+    let is_one = found.row_count == 1;
+    Seen {
+        value: is_one.then(|| first_row(found)),
+        found: if is_one { first_row(found) } else { rows_words(found) },
+        expected,
+        holds,
+    }
+}
+
+/// From a last value of 0 every change is infinite: only 0 is within any percentage of it.
+fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Seen {
+    let expected = match last {
+        Some(Earlier { batch_no, value }) => {
+            format!("a value within {max_percent} % of {value}, the value of batch {batch_no}")
+        }
+        None => "any number (no earlier batch has one to compare with)".to_owned(),
+    };
+    let (text, number) = match one_number(found) {
+        Ok(one) => one,
+        Err(seen) => return Seen { expected, ..seen },
+    };
+    let before = last.and_then(|l| decimal(&l.value));
+    let Some(before) = before else {
+        return Seen { found: text.clone(), value: Some(text), expected, holds: true };
+    };
+    let away = (&number - &before).abs() * BigDecimal::from(100);
+    let base = before.abs();
+    let holds = away <= decimal(max_percent).unwrap_or_default() * &base;
+    let percent = match base.cmp(&BigDecimal::from(0)) {
+        Ordering::Equal if holds => "no change".to_owned(),
+        Ordering::Equal => "from 0 every change is infinite".to_owned(),
+        Ordering::Less | Ordering::Greater => {
+            let share = (away / base).with_scale_round(2, RoundingMode::HalfUp);
+            format!("{} % away", share.to_plain_string())
+        }
+    };
+    Seen { found: format!("{text} ({percent})"), value: Some(text), expected, holds }
+}
+
+/// The one number of a result, as text and as a decimal; otherwise what was found instead. NULL is
+/// no number: it lies in no range and drifts from nothing.
+fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), Seen> {
+    let no = |value: Option<String>, found: String| {
+        Err(Seen { value, found, expected: String::new(), holds: false })
+    };
+    if found.row_count != 1 {
+        return no(None, rows_words(found));
+    }
+    let row = found.rows.first().map_or(&[][..], Vec::as_slice);
+    match row {
+        [None] => no(None, "NULL".to_owned()),
+        [Some(text)] => match decimal(text) {
+            Some(number) => Ok((text.clone(), number)),
+            None => no(Some(clip(text, SHOWN)), format!("'{}', not a number", clip(text, SHOWN))),
+        },
+        _ => no(None, format!("a row of {} values", row.len())),
+    }
+}
+
+fn rows_words(found: &ResultSet) -> String {
+    match found.row_count {
+        0 => "no row".to_owned(),
+        1 => format!("1 row ({})", first_row(found)),
+        count => format!("{count} rows (the first: {})", first_row(found)),
+    }
+}
+
+fn first_row(found: &ResultSet) -> String {
+    let row = found.rows.first().map_or(&[][..], Vec::as_slice);
+    let words: Vec<&str> = row.iter().map(|v| v.as_deref().unwrap_or("NULL")).collect();
+    clip(&words.join(", "), SHOWN)
+}
+
+/// The outcome that findings make of a body that ended by itself: the gravest of what is broken
+/// decides, and all of it is named.
+pub fn graded(mut outcome: Outcome, findings: &[(String, Finding)]) -> Outcome {
+    let own = outcome.message.take();
+    if outcome.end == End::Failed {
+        // An exit code that a rule has judged.
+        outcome.end = End::Success;
+    }
+    let broken: Vec<&Finding> = findings.iter().map(|(_, f)| f).filter(|f| !f.ok).collect();
+    let Some(gravest) = broken.iter().map(|f| f.grade).max() else {
+        outcome.message = own.filter(|_| outcome.end == End::Warning);
+        return outcome;
+    };
+    let said = broken.iter().map(|f| f.said.as_str()).chain(own.as_deref());
+    outcome.message = Some(said.collect::<Vec<_>>().join("; "));
+    (outcome.end, outcome.retry) = match gravest {
+        Grade::Warning => (End::Warning, Retry::Allowed),
+        Grade::Error => (End::Failed, Retry::Allowed),
+        Grade::Fatal => (End::Failed, Retry::Never),
+    };
+    outcome
+}
+
+/// Of batches with something of theirs, those before `no`, the newest first. Batch numbers of
+/// another kind have no order with it and are left out.
+pub fn before<T>(no: &BatchNo, batches: Vec<(BatchNo, T)>) -> Vec<(BatchNo, T)> {
+    let is_before =
+        |(other, _): &(BatchNo, T)| batch_no::compare(other, no) == Some(Ordering::Less);
+    let mut found: Vec<(BatchNo, T)> = batches.into_iter().filter(is_before).collect();
+    found.sort_by(|(a, _), (b, _)| batch_no::compare(b, a).unwrap_or(Ordering::Equal));
+    found
+}
+
+/// Adds the numbers of an earlier batch for the checks that have none yet.
+pub fn remember(
+    found: &mut BTreeMap<String, Earlier>,
+    names: &[&str],
+    batch_no: &BatchNo,
+    outputs: &Outputs,
+) {
+    for name in names.iter().filter(|name| !found.contains_key(**name)).copied().collect::<Vec<_>>()
+    {
+        let value = outputs.checks.get(name).and_then(|finding| finding.value.clone());
+        if let Some(value) = value.filter(|text| decimal(text).is_some()) {
+            found.insert(name.to_owned(), Earlier { batch_no: batch_no.clone(), value });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "success_rules_tests.rs"]
+mod tests;

@@ -1,0 +1,5 @@
+//! Which permissions a definition or a change needs, and when a second person must agree.
+
+pub mod access_rules;
+pub mod four_eyes;
+pub mod required_permissions;

@@ -1,0 +1,368 @@
+//! What a definition or an order uses and may not: data sources and secrets of other groups.
+
+use crate::domain::access::group_access::GroupAccess;
+use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::secret::BY_NAME;
+use crate::domain::job::{Definition, Group, JobDef};
+use crate::domain::params::http_call;
+use crate::domain::params::secret_names;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a group may or may not use.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SharedResource {
+    /// A data source.
+    Source(String),
+    /// A secret.
+    Secret(String),
+}
+
+impl fmt::Display for SharedResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(name) => write!(f, "data source {name}"),
+            Self::Secret(name) => write!(f, "secret {name}"),
+        }
+    }
+}
+
+/// A use that a definition makes and may not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForbiddenUse {
+    /// The group that uses it.
+    pub group: GroupCode,
+    /// The job; none: a parameter of the group.
+    pub job: Option<JobCode>,
+    /// What is used.
+    pub resource: SharedResource,
+    /// Who may use it.
+    pub access: GroupAccess,
+}
+
+impl ForbiddenUse {
+    /// Whether a group may use something for which this rule holds.
+    pub fn check(
+        group: &GroupCode,
+        resource: SharedResource,
+        access: &GroupAccess,
+    ) -> Result<(), Self> {
+        match access.allows(group) {
+            true => Ok(()),
+            false => {
+                let (group, access) = (group.clone(), access.clone());
+                Err(Self { group, job: None, resource, access })
+            }
+        }
+    }
+
+    /// How to get the right.
+    pub fn fix(&self) -> String {
+        let how = match &self.resource {
+            SharedResource::Source(_) => "add the group to groups: of the source",
+            SharedResource::Secret(_) => {
+                "add the group to groups: of the secret (in its definition or in procession.toml), or store it anew with --group"
+            }
+        };
+        // Also where a group owns it: who administers that group may use it and not give it to others.
+        format!("ask an administrator of all groups to {how}")
+    }
+}
+
+impl fmt::Display for ForbiddenUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.job {
+            Some(job) => write!(f, "job {job} of group {}", self.group)?,
+            None => write!(f, "group {}", self.group)?,
+        }
+        write!(f, " may not use {}, which is for {}", self.resource, self.access.describe())
+    }
+}
+
+impl std::error::Error for ForbiddenUse {}
+
+/// What the access rules of one installation are.
+#[derive(Clone, Debug, Default)]
+pub struct AccessRules {
+    sources: BTreeMap<String, GroupAccess>,
+    secrets: BTreeMap<String, GroupAccess>,
+    /// Those of secrets that the settings name; they go before all others.
+    configured_secrets: BTreeMap<String, GroupAccess>,
+}
+
+impl AccessRules {
+    /// Those of a definition, and of the secrets of the installation that come with it: a secret that the definition
+    /// declares is not looked for among the stored ones, and one that the settings name nowhere else.
+    pub fn collect(defs: &Definition) -> Self {
+        let mut rules = Self {
+            sources: BTreeMap::new(),
+            secrets: defs.stored_secrets.clone(),
+            configured_secrets: defs.configured_secrets.clone(),
+        };
+        rules.add(defs);
+        rules
+    }
+
+    /// With those of another definition in place of the ones of the same names.
+    pub fn add(&mut self, defs: &Definition) {
+        let sources = defs.sources.iter().map(|s| (s.name.to_string(), s.access.clone()));
+        self.sources.extend(sources);
+        let secrets = defs.shared.secrets.iter().map(|s| (s.name.clone(), s.access.clone()));
+        self.secrets.extend(secrets);
+    }
+
+    /// The rule of something; none when it is not known.
+    pub fn access(&self, resource: &SharedResource) -> Option<&GroupAccess> {
+        match resource {
+            SharedResource::Source(name) => self.sources.get(name),
+            SharedResource::Secret(name) => {
+                self.configured_secrets.get(name).or_else(|| self.secrets.get(name))
+            }
+        }
+    }
+
+    /// What groups of a definition use that is not there, or is not for them and whose rule names a group that somebody
+    /// does not see. Such a person is not to hear which of both.
+    pub fn unknown_uses(
+        &self,
+        defs: &Definition,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> BTreeSet<(GroupCode, SharedResource)> {
+        let of_group = |group: &Group| {
+            let values = group.params.iter().filter_map(|param| param.value.as_deref());
+            let names = values.flat_map(secret_names).map(SharedResource::Secret);
+            names.map(|used| (group.code.clone(), used)).collect::<Vec<_>>()
+        };
+        let of_job = |job: &JobDef| {
+            let used = used_by_job(job).into_iter();
+            used.map(|used| (job.group.clone(), used)).collect::<Vec<_>>()
+        };
+        let all = defs.groups.iter().flat_map(of_group).chain(defs.jobs.iter().flat_map(of_job));
+        let mut found: BTreeSet<_> =
+            all.filter(|(group, used)| self.is_unknown(group, used, sees)).collect();
+        for order in defs.schedules.iter().filter_map(|schedule| schedule.order.as_ref()) {
+            let groups = order.group.iter();
+            found.extend(groups.flat_map(|g| self.unknown_params(g, &order.params, sees)));
+        }
+        found
+    }
+
+    /// The same of the secrets that parameters of an order name.
+    pub fn unknown_params(
+        &self,
+        group: &GroupCode,
+        params: &BTreeMap<String, String>,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> BTreeSet<(GroupCode, SharedResource)> {
+        let names = params.values().filter_map(|value| value.strip_prefix(BY_NAME));
+        let used = names.map(|name| (group.clone(), SharedResource::Secret(name.to_owned())));
+        used.filter(|(group, used)| self.is_unknown(group, used, sees)).collect()
+    }
+
+    fn is_unknown(
+        &self,
+        group: &GroupCode,
+        used: &SharedResource,
+        sees: &dyn Fn(&GroupCode) -> bool,
+    ) -> bool {
+        let access = self.access(used);
+        access.is_none_or(|access| !access.allows(group) && access.names_unseen_group(sees))
+    }
+
+    /// Whether a group may use something. What is not known is no matter of rights: it is missing.
+    pub fn check(&self, group: &GroupCode, resource: SharedResource) -> Result<(), ForbiddenUse> {
+        let access = self.access(&resource);
+        access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
+    }
+
+    /// What a job uses and may not.
+    pub fn forbidden_uses_of_job(&self, job: &JobDef) -> Vec<ForbiddenUse> {
+        let uses = used_by_job(job).into_iter();
+        let forbidden = uses.filter_map(|resource| self.check(&job.group, resource).err());
+        forbidden.map(|found| ForbiddenUse { job: Some(job.code.clone()), ..found }).collect()
+    }
+
+    /// What the parameters of a group use and may not.
+    pub fn forbidden_uses_of_group(&self, group: &Group) -> Vec<ForbiddenUse> {
+        let values = group.params.iter().filter_map(|param| param.value.as_deref());
+        let names: BTreeSet<String> = values.flat_map(secret_names).collect();
+        let check = |name| self.check(&group.code, SharedResource::Secret(name)).err();
+        names.into_iter().filter_map(check).collect()
+    }
+
+    /// Everything that jobs and parameters of the groups of a definition use and may not.
+    pub fn forbidden_uses(&self, defs: &Definition) -> Vec<ForbiddenUse> {
+        let of_groups = defs.groups.iter().flat_map(|group| self.forbidden_uses_of_group(group));
+        of_groups.chain(defs.jobs.iter().flat_map(|job| self.forbidden_uses_of_job(job))).collect()
+    }
+
+    /// The secrets that parameters of an order name and its group may not use.
+    pub fn forbidden_params(
+        &self,
+        group: &GroupCode,
+        params: &BTreeMap<String, String>,
+    ) -> Vec<ForbiddenUse> {
+        let names = params.values().filter_map(|value| value.strip_prefix(BY_NAME));
+        let check = |name: &str| self.check(group, SharedResource::Secret(name.to_owned())).err();
+        names.filter_map(check).collect()
+    }
+}
+
+/// What uses each secret that a definition names, in words: `job LOAD (month_end)`, `group month_end`, `source ledger`,
+/// `host core`, `all groups`.
+pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |name: String, user: String| uses.entry(name).or_default().insert(user);
+    for job in &defs.jobs {
+        for used in used_by_job(job) {
+            if let SharedResource::Secret(name) = used {
+                add(name, format!("job {} ({})", job.code, job.group));
+            }
+        }
+    }
+    for group in &defs.groups {
+        let values = group.params.iter().filter_map(|param| param.value.as_deref());
+        for name in values.flat_map(secret_names) {
+            add(name, format!("group {}", group.code));
+        }
+    }
+    for param in defs.shared.params.iter().filter_map(|param| param.value.as_deref()) {
+        for name in secret_names(param) {
+            add(name, "all groups".to_owned());
+        }
+    }
+    for host in &defs.shared.hosts {
+        for name in host.headers.values().flat_map(|value| secret_names(value)) {
+            add(name, format!("host {}", host.name));
+        }
+    }
+    for source in &defs.sources {
+        if let Some(name) = &source.password_secret {
+            add(name.clone(), format!("source {}", source.name));
+        }
+    }
+    for schedule in &defs.schedules {
+        let params = schedule.order.iter().flat_map(|order| order.params.values());
+        for name in params.filter_map(|value| value.strip_prefix(BY_NAME)) {
+            add(name.to_owned(), format!("schedule {}", schedule.code));
+        }
+    }
+    uses
+}
+
+/// The data sources and secrets that a job names itself. Secrets that come by a parameter of its group
+/// or of all groups are checked when an attempt asks for them.
+fn used_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
+    let own = job.source.iter().chain(job.checks.iter().filter_map(|check| check.source.as_ref()));
+    let sources = own.map(|name| SharedResource::Source(name.to_string()));
+    let values = job.params.iter().filter_map(|param| param.value.as_deref());
+    let secrets = values.flat_map(secret_names).chain(http_call::secrets(job.http.as_ref(), None));
+    sources.chain(secrets.map(SharedResource::Secret)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{JobType, SourceName};
+    use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
+    use crate::domain::job::{Need, Param, ParamDecl, ParamType, Secrecy};
+    use crate::domain::source::Source;
+
+    fn group(code: &str) -> GroupCode {
+        GroupCode::parse(code).expect("a code")
+    }
+
+    fn access(owner: Option<&str>, groups: Option<&[&str]>) -> GroupAccess {
+        GroupAccess {
+            owner_group: owner.map(group),
+            groups: groups.map(|codes| codes.iter().map(|code| group(code)).collect()),
+        }
+    }
+
+    fn definition() -> Definition {
+        let source = |name: &str, access| Source {
+            name: SourceName::parse(name).expect("a name"),
+            url: "sqlite:x".to_owned(),
+            password_env: None,
+            password_file: None,
+            password_secret: None,
+            read_password: Default::default(),
+            max_parallel: None,
+            procedures: BTreeMap::new(),
+            access,
+        };
+        let secret = |name: &str, access| SecretSource {
+            name: name.to_owned(),
+            from: SecretFrom::Env(name.to_owned()),
+            access,
+        };
+        let mut defs = Definition {
+            groups: vec![Group::bare(group("a")), Group::bare(group("b"))],
+            sources: vec![
+                source("open", GroupAccess::default()),
+                source("of_a", access(Some("a"), None)),
+            ],
+            ..Definition::default()
+        };
+        defs.shared.secrets = vec![secret("A_PW", access(Some("a"), None))];
+        defs
+    }
+
+    #[test]
+    fn each_way_of_using_something_is_found() {
+        let mut defs = definition();
+        defs.stored_secrets = BTreeMap::from([("SEALED".to_owned(), access(None, Some(&["a"])))]);
+        let rules = AccessRules::collect(&defs);
+        for code in ["a", "b"] {
+            let name = JobCode::parse(&format!("J_{code}")).expect("a code");
+            let ty = JobType::parse("SQL").expect("a type");
+            let mut job = JobDef::bare(name, group(code), ty);
+            job.source = Some(SourceName::parse("of_a").expect("a name"));
+            let value = Some("x${secret.SEALED}".to_owned());
+            job.params = vec![Param { name: "pw".to_owned(), value, ..Param::default() }];
+            defs.jobs.push(job);
+        }
+        defs.groups[1].params.push(ParamDecl {
+            name: "pw".to_owned(),
+            ty: ParamType::Text,
+            value: Some("${secret.A_PW}".to_owned()),
+            need: Need::Optional,
+            secrecy: Secrecy::Secret,
+        });
+        let found: Vec<String> =
+            rules.forbidden_uses(&defs).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "group b may not use secret A_PW, which is for a (owner)",
+                "job J_b of group b may not use data source of_a, which is for a (owner)",
+                "job J_b of group b may not use secret SEALED, which is for a",
+            ]
+        );
+        let given = BTreeMap::from([
+            ("x".to_owned(), "@secret:A_PW".to_owned()),
+            ("y".to_owned(), "A_PW".to_owned()),
+        ]);
+        assert_eq!(rules.forbidden_params(&group("a"), &given), []);
+        assert_eq!(rules.forbidden_params(&group("b"), &given).len(), 1);
+        // A name that nobody knows is missing, which is said elsewhere.
+        assert_eq!(rules.check(&group("b"), SharedResource::Secret("NONE".to_owned())), Ok(()));
+    }
+
+    #[test]
+    fn what_the_settings_say_of_a_secret_goes_before_all_else() {
+        let mut defs = definition();
+        let only_b = || access(None, Some(&["b"]));
+        defs.stored_secrets = BTreeMap::from([("SEALED".to_owned(), GroupAccess::default())]);
+        defs.configured_secrets =
+            BTreeMap::from(["A_PW", "SEALED"].map(|name| (name.to_owned(), only_b())));
+        let mut rules = AccessRules::collect(&defs);
+        // A file that declares it anew opens nothing.
+        rules.add(&definition());
+        for name in ["A_PW", "SEALED"] {
+            let secret = || SharedResource::Secret(name.to_owned());
+            assert!(rules.check(&group("a"), secret()).is_err(), "{name}");
+            assert_eq!(rules.check(&group("b"), secret()), Ok(()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Conditions: the small language in which an edge, a success rule or a check says yes or no.
+//!
+//! It compares named values with literals and joins the answers. It computes nothing, calls nothing
+//! and keeps nothing, so that a condition can be checked at load and evaluated anywhere.
+
+mod lex;
+mod read;
+
+use crate::domain::text::clip;
+use crate::domain::value::value_order;
+use crate::domain::value::{OutputValue, ValueType};
+use bigdecimal::BigDecimal;
+use read::Reader;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest condition, in characters; the longest one seen in a definition had 160.
+pub const LENGTH_MAX: usize = 2_000;
+/// Deepest nesting of parentheses and `not`; the reader calls itself once per level, and 100,000
+/// parentheses would end the program without this.
+pub const DEPTH_MAX: usize = 50;
+/// Longest text taken for a number; reading digits costs the square of their count.
+const DIGITS_MAX: usize = 1_000;
+
+/// A condition: text that is read once and then answers yes or no for given values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Expr {
+    text: String,
+    node: Node,
+}
+
+/// Why a condition cannot be read or answered; `Display` is the sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("condition, column {column}: {what}; {cure}")]
+pub struct ExprError {
+    column: usize,
+    what: String,
+    cure: String,
+}
+
+impl ExprError {
+    fn new(column: usize, what: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { column, what: what.into(), cure: cure.into() }
+    }
+
+    /// The character it is about, counted from 1.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What is wrong, with the column and without the cure.
+    pub fn what(&self) -> String {
+        format!("condition, column {}: {}", self.column, self.what)
+    }
+
+    /// What to do about it.
+    pub fn cure(&self) -> &str {
+        &self.cure
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    /// A name or `true`/`false` that stands alone.
+    Holds(Operand),
+    Compare(Operand, Comparison, Operand),
+    In(Operand, Sense, Vec<Operand>),
+    Between(Operand, Sense, Operand, Operand),
+    Null(Operand, Sense),
+}
+
+/// `in` or `not in`: not the same as `not (… in …)`, because NULL answers no to both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sense {
+    Plain,
+    Negated,
+}
+
+impl Sense {
+    fn of(self, answer: bool) -> bool {
+        match self {
+            Self::Plain => answer,
+            Self::Negated => !answer,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Operand {
+    column: usize,
+    kind: OperandKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OperandKind {
+    Name(String),
+    Number(BigDecimal),
+    Text(String),
+    Bool(bool),
+    Null,
+}
+
+/// What an operand is worth. A value that was looked up is text; it counts as a number as well when
+/// it reads as one, because OUT parameters arrive as text whatever their type was.
+#[derive(Clone, Debug)]
+enum Value {
+    Null,
+    Number(BigDecimal),
+    Quoted(String),
+    Bool(bool),
+    Found(String, Option<BigDecimal>),
+    /// One of a type whose texts do not have the order of the values.
+    Typed(ValueType, String),
+}
+
+type LookUp<'a> = &'a dyn Fn(&str) -> Option<OutputValue>;
+
+impl Expr {
+    /// Reads a condition such as `p_status == 0 and result.total between 1 and 100`.
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        let node = Reader::new(text)?.whole()?;
+        Ok(Self { text: text.to_owned(), node })
+    }
+
+    /// The names it asks for, each once, in the order of the text.
+    pub fn names(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        self.node.names(&mut found);
+        found
+    }
+
+    /// The answer. `look_up` gives the value of a name; `None` means that there is no such name. `and`
+    /// and `or` stop at the first operand that decides, so
+    /// `x is not null and x > 3` is safe.
+    pub fn eval(&self, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> Result<bool, ExprError> {
+        self.node.eval(look_up)
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl FromStr for Expr {
+    type Err = ExprError;
+    fn from_str(text: &str) -> Result<Self, ExprError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for Expr {
+    type Error = ExprError;
+    fn try_from(text: String) -> Result<Self, ExprError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Expr> for String {
+    fn from(expr: Expr) -> String {
+        expr.text
+    }
+}
+
+impl Node {
+    fn names<'a>(&'a self, found: &mut Vec<&'a str>) {
+        let mut add = |operands: &[&'a Operand]| {
+            for operand in operands {
+                match &operand.kind {
+                    OperandKind::Name(name) if !found.contains(&name.as_str()) => found.push(name),
+                    OperandKind::Name(_) | OperandKind::Number(_) | OperandKind::Text(_) => {}
+                    OperandKind::Bool(_) | OperandKind::Null => {}
+                }
+            }
+        };
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|n| n.names(found)),
+            Self::Not(node) => node.names(found),
+            Self::Holds(a) | Self::Null(a, _) => add(&[a]),
+            Self::Compare(a, _, b) => add(&[a, b]),
+            Self::Between(a, _, low, high) => add(&[a, low, high]),
+            Self::In(a, _, list) => {
+                add(&[a]);
+                add(&list.iter().collect::<Vec<_>>());
+            }
+        }
+    }
+
+    fn eval(&self, look_up: LookUp<'_>) -> Result<bool, ExprError> {
+        match self {
+            Self::All(nodes) => {
+                for node in nodes {
+                    if !node.eval(look_up)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Any(nodes) => {
+                for node in nodes {
+                    if node.eval(look_up)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(node) => Ok(!node.eval(look_up)?),
+            Self::Holds(operand) => operand.holds(look_up),
+            Self::Null(operand, sense) => {
+                Ok(sense.of(matches!(operand.value(look_up)?, Value::Null)))
+            }
+            Self::Compare(left, comparison, right) => {
+                comparison.of((left, &left.value(look_up)?), (right, &right.value(look_up)?))
+            }
+            Self::In(operand, sense, list) => {
+                let value = operand.value(look_up)?;
+                let mut found = false;
+                for other in list {
+                    found |= equal(&value, &other.value(look_up)?);
+                }
+                Ok(!matches!(value, Value::Null) && sense.of(found))
+            }
+            Self::Between(operand, sense, low, high) => {
+                let value = (operand, &operand.value(look_up)?);
+                let (low, high) = ((low, &low.value(look_up)?), (high, &high.value(look_up)?));
+                let nothing = |v: &Value| matches!(v, Value::Null);
+                if nothing(value.1) || nothing(low.1) || nothing(high.1) {
+                    return Ok(false);
+                }
+                let within = order(value, low)? != Ordering::Less
+                    && order(value, high)? != Ordering::Greater;
+                Ok(sense.of(within))
+            }
+        }
+    }
+}
+
+impl Operand {
+    fn value(&self, look_up: LookUp<'_>) -> Result<Value, ExprError> {
+        Ok(match &self.kind {
+            OperandKind::Number(number) => Value::Number(number.clone()),
+            OperandKind::Text(text) => Value::Quoted(text.clone()),
+            OperandKind::Bool(truth) => Value::Bool(*truth),
+            OperandKind::Null => Value::Null,
+            OperandKind::Name(name) => match look_up(name) {
+                Some(OutputValue::Null) => Value::Null,
+                Some(OutputValue::Text(text)) => found(None, text),
+                Some(OutputValue::Typed(ty, text)) => found(Some(ty), text),
+                Some(OutputValue::Stored(reference)) => {
+                    return Err(ExprError::new(
+                        self.column,
+                        format!("{name} cannot be compared"),
+                        format!("it is {}", reference.describe()),
+                    ));
+                }
+                Some(OutputValue::Unusable(reason)) => {
+                    return Err(ExprError::new(
+                        self.column,
+                        format!("{name} cannot be compared"),
+                        reason,
+                    ));
+                }
+                None => {
+                    return Err(ExprError::new(
+                        self.column,
+                        format!("there is no value named {name}"),
+                        "use a name that is handed out here, in the same spelling",
+                    ));
+                }
+            },
+        })
+    }
+
+    fn holds(&self, look_up: LookUp<'_>) -> Result<bool, ExprError> {
+        let value = self.value(look_up)?;
+        match (&value, truth(&value)) {
+            (Value::Null, _) => Ok(false),
+            (_, Some(truth)) => Ok(truth),
+            (_, None) => Err(ExprError::new(
+                self.column,
+                format!("{} is neither true nor false", self.words(&value)),
+                "compare it with something, for example == 0",
+            )),
+        }
+    }
+
+    /// The operand for a message: name, value and kind.
+    fn words(&self, value: &Value) -> String {
+        let shown = |text: &str| clip(text, 80);
+        match (&self.kind, value) {
+            (OperandKind::Name(name), Value::Found(text, number)) => {
+                let kind = if number.is_some() { "a number" } else { "text" };
+                format!("{name} ('{}', {kind})", shown(text))
+            }
+            (_, Value::Number(number)) => format!("{} (a number)", number.to_plain_string()),
+            (OperandKind::Name(name), Value::Typed(ty, text)) => {
+                format!("{name} ('{}', {ty})", shown(text))
+            }
+            (_, Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text)) => {
+                format!("'{}' (text)", shown(text))
+            }
+            (_, Value::Bool(truth)) => truth.to_string(),
+            (_, Value::Null) => "NULL".to_owned(),
+        }
+    }
+}
+
+impl Comparison {
+    fn of(self, left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<bool, ExprError> {
+        if matches!(left.1, Value::Null) || matches!(right.1, Value::Null) {
+            return Ok(false);
+        }
+        Ok(match self {
+            Self::Equal => equal(left.1, right.1),
+            Self::NotEqual => !equal(left.1, right.1),
+            Self::Less => order(left, right)? == Ordering::Less,
+            Self::LessOrEqual => order(left, right)? != Ordering::Greater,
+            Self::Greater => order(left, right)? == Ordering::Greater,
+            Self::GreaterOrEqual => order(left, right)? != Ordering::Less,
+        })
+    }
+}
+
+fn equal(left: &Value, right: &Value) -> bool {
+    if matches!(left, Value::Bool(_)) || matches!(right, Value::Bool(_)) {
+        return truth(left).is_some() && truth(left) == truth(right);
+    }
+    match (numeric(left), numeric(right), by_type(left, right)) {
+        (_, _, Some(value_order::TypedOrder::Known(order))) => order == Ordering::Equal,
+        (Some(left), Some(right), _) => left == right,
+        _ => text(left).is_some() && text(left) == text(right),
+    }
+}
+
+/// What was looked up: text whose order is that of its values, unless its type says otherwise.
+fn found(ty: Option<ValueType>, text: String) -> Value {
+    match ty {
+        Some(
+            ty @ (ValueType::Date
+            | ValueType::Time
+            | ValueType::Timestamp
+            | ValueType::TimestampTz
+            | ValueType::Interval
+            | ValueType::Bytes
+            | ValueType::Array),
+        ) => Value::Typed(ty, text),
+        None
+        | Some(
+            ValueType::Text
+            | ValueType::Int
+            | ValueType::Decimal
+            | ValueType::Bool
+            | ValueType::Json,
+        ) => {
+            let number = number(&text);
+            Value::Found(text, number)
+        }
+    }
+}
+
+/// Compares by the type of a value that has such a type.
+fn by_type(left: &Value, right: &Value) -> Option<value_order::TypedOrder> {
+    match (left, right) {
+        (Value::Typed(ty, value), other) => {
+            Some(value_order::compare(*ty, value, &text(other).unwrap_or_default()))
+        }
+        (other, Value::Typed(ty, value)) => {
+            let reversed = value_order::compare(*ty, value, &text(other).unwrap_or_default());
+            Some(match reversed {
+                value_order::TypedOrder::Known(order) => {
+                    value_order::TypedOrder::Known(order.reverse())
+                }
+                same => same,
+            })
+        }
+        (_, _) => None,
+    }
+}
+
+fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering, ExprError> {
+    if let (Some(left), Some(right)) = (numeric(left.1), numeric(right.1)) {
+        return Ok(left.cmp(right));
+    }
+    if let Some(value_order::TypedOrder::Known(order)) = by_type(left.1, right.1) {
+        return Ok(order);
+    }
+    // A text in quotes says that text is meant: batch_no >= '202401'.
+    let quoted = |v: &Value| matches!(v, Value::Quoted(_));
+    let as_text = |v: &Value, other: &Value| match v {
+        Value::Quoted(_) | Value::Found(_, None) => true,
+        Value::Found(_, Some(_)) => quoted(other),
+        Value::Typed(..) | Value::Number(_) | Value::Bool(_) | Value::Null => false,
+    };
+    if as_text(left.1, right.1) && as_text(right.1, left.1) {
+        return Ok(text(left.1).cmp(&text(right.1)));
+    }
+    Err(ExprError::new(
+        left.0.column,
+        format!("{} and {} have no order", left.0.words(left.1), right.0.words(right.1)),
+        "compare two numbers, two texts (a literal in quotes is text), or a date or time with one",
+    ))
+}
+
+fn numeric(value: &Value) -> Option<&BigDecimal> {
+    match value {
+        Value::Number(number) | Value::Found(_, Some(number)) => Some(number),
+        Value::Found(_, None) | Value::Typed(..) | Value::Quoted(_) => None,
+        Value::Bool(_) | Value::Null => None,
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_plain_string()),
+        Value::Bool(_) | Value::Null => None,
+    }
+}
+
+/// `true`, `false`, and the 1 and 0 that MySQL and SQLite keep for them.
+fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(truth) => Some(*truth),
+        Value::Found(text, _) if text == "1" || text.eq_ignore_ascii_case("true") => Some(true),
+        Value::Found(text, _) if text == "0" || text.eq_ignore_ascii_case("false") => Some(false),
+        Value::Found(..) | Value::Typed(..) | Value::Number(_) => None,
+        Value::Quoted(_) | Value::Null => None,
+    }
+}
+
+/// A plain decimal, `-12.50`: no exponent, no separators, no blanks.
+pub fn number(text: &str) -> Option<BigDecimal> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let fits = text.len() <= DIGITS_MAX && all_digits(whole) && all_digits(fraction);
+    fits.then(|| BigDecimal::from_str(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;
