@@ -81,8 +81,11 @@ sbom: ## the bill of materials (CycloneDX) into target/sbom
 release: ## program, bill of materials and digests into target/dist
 	@scripts/release.sh
 
-docs: ## write the generated documents anew
+docs: ## write the generated documents anew; the outputs in the tutorial need servers (`make servers`)
 	PROCESSION_UPDATE_DOCS=1 cargo test --test it docs::
+
+docs-site: ## the documentation as a site with search, in both languages: target/docs-site/html
+	@scripts/docs-site.sh
 
 servers: ## start database servers for tests and leave them running
 	@scripts/test-servers.sh start
@@ -90,4 +93,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups
+.PHONY: docs-site help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups

@@ -1,5 +1,5 @@
-//! What operators do to jobs of a batch. First what would change is shown, to the row; it is done when the
-//! caller says that this is what was seen, and nothing else would change by then.
+//! What operators do to jobs of a batch. A preview shows each row that would change; the action is applied only if
+//! the preview is still accurate.
 
 use crate::api::authorize;
 use crate::api::caller::{Ask, Needs};
@@ -17,7 +17,7 @@ use crate::domain::job::Definition;
 use crate::domain::job_key::parse_code_within;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{Scope, UnknownJobs};
-use crate::engine::operator_actions::{self, Acted, Command, Line, Moved};
+use crate::engine::operate::operator_actions::{self, Acted, Command, Line, Moved};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::view::act::Row;
@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) fn noun() -> Noun {
     Noun::new("batch actions")
+        .expensive()
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
             Needs::Somewhere(Permission::View),
@@ -54,7 +55,7 @@ struct Wish {
     options: Options,
     /// Why; stored with the jobs, their logs and the audit log. Needed to do it, not to look.
     reason: Option<String>,
-    /// What was shown, as its `seen` said: then it is done, if nothing else would change by now.
+    /// The `seen` of the preview: the action is applied only if that preview is still accurate.
     seen: Option<String>,
     /// Only look, whatever else is said.
     #[serde(default)]
@@ -71,11 +72,11 @@ enum ActionWord {
     Release,
     /// Go on without jobs: their children run.
     Skip,
-    /// Take jobs for absent: children do not wait for them.
+    /// Ignore jobs, as if they were not in the graph (on ice).
     Ice,
-    /// Take jobs off the ice.
+    /// Take jobs off ice.
     Thaw,
-    /// Let jobs pretend to be done when their turn comes.
+    /// Dry-run jobs: mark each successful, in its turn, without running it.
     NoExec,
     /// End ice and no-exec.
     Normal,

@@ -10,25 +10,25 @@ use clap::{Args, Subcommand};
 pub(super) enum JobAct {
     /// Hold waiting jobs back until they are released
     Hold(Jobs),
-    /// Let held jobs go
+    /// Release held jobs
     Release(Jobs),
-    /// Go on without jobs: their children run
+    /// Skip jobs: their children run
     Skip(Jobs),
-    /// Take jobs for absent: children do not wait for them
+    /// Ignore jobs, as if they were not in the graph (on ice): children do not wait for them
     Ice(Modes),
-    /// Take jobs off the ice; they run in their turn
+    /// Take jobs off ice; they run when their turn comes
     Thaw(Jobs),
-    /// Let jobs pretend to be done: each waits its turn and ends well without its body
+    /// Dry-run jobs: each waits for its turn and is marked successful without running
     NoExec(Modes),
     /// End ice and no-exec
     Normal(Modes),
-    /// Declare failed jobs done; the batch goes on by itself
+    /// Mark failed jobs as successful; the batch continues by itself
     ForceSuccess(Jobs),
-    /// Declare jobs failed
+    /// Mark jobs as failed
     ForceFailure(Jobs),
     /// Stop jobs: those that run are ended on their server, those that wait never start
     Kill(Jobs),
-    /// Let waiting jobs go earlier or later when slots are short
+    /// Change the priority of waiting jobs, which counts when slots are short
     Priority {
         #[command(flatten)]
         jobs: Jobs,

@@ -5,7 +5,7 @@ use crate::domain::backfill::{Action, BackfillStatus, EntryStatus, Found, OnFail
 use crate::domain::id::BackfillId;
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
-use crate::engine::backfill::{Request, Survey};
+use crate::engine::dispatch::backfill::{Request, Survey};
 use crate::store::backfill::{Backfill, Shown};
 use crate::view::backfill::{View, done_of};
 use serde_json::{Value, json};
@@ -142,8 +142,8 @@ pub(super) fn print_steps(request: &Request, survey: &Survey, lang: Lang) {
     let n = request.options.parallel;
     let stops = request.options.on_failure == OnFailure::Stop;
     let after = match (stops, lang) {
-        (true, Lang::En) => "after a failure none is opened any more",
-        (false, Lang::En) => "after a failure the others go on",
+        (true, Lang::En) => "stops after the first failure",
+        (false, Lang::En) => "continues after a failure",
         (true, Lang::Zh) => "失败后不再开新批次",
         (false, Lang::Zh) => "失败后其他批次继续",
     };

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// Verbs of `batch`.
 #[derive(Subcommand)]
 pub(super) enum BatchVerb {
-    /// Open a batch without running it: the next process that serves takes it
+    /// Open a batch without running it: the next free server (procession serve) runs it
     Open(batch_open::OpenArgs),
     /// Wait for the end of a batch, whoever runs it; the exit code is that of the batch
     Wait {

@@ -8,7 +8,7 @@ use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
-use crate::engine::create_batch::open_unowned;
+use crate::engine::opening::create_batch::open_unowned;
 use crate::store;
 use crate::view::batch::View;
 use crate::view::batches::{Brief, Listed};
@@ -81,7 +81,7 @@ fn hint(batch: &Batch, lang: Lang) {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     out::note(&match lang {
         Lang::En => format!(
-            "the next process that serves takes it (procession serve); to follow it: \
+            "the next free server runs it (procession serve); to follow it: \
              procession batch wait {no} --group {group}"
         ),
         Lang::Zh => format!(

@@ -6,7 +6,8 @@ use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::job_key::{JobKey, find_named};
 use crate::domain::lang::Lang;
-use crate::engine::{host_name, pause};
+use crate::engine::host_name;
+use crate::engine::operate::pause;
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::breach::Breach;
@@ -72,7 +73,7 @@ pub(super) async fn trust(
     reason: &str,
 ) -> Result<Ended> {
     if reason.trim().is_empty() {
-        let message = "--reason: say what was mended; it is what others will read";
+        let message = "--reason: say what was fixed; others will read it";
         return Err(BadInput(message.to_owned()).into());
     }
     let defs = app.definition().await?;

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Verbs by what they are for, in the order of `--help`. Each verb stands in one group.
-const GROUPS: &[(&str, &[&str])] = &[
+pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run batches", &["run", "serve", "batch", "backfill", "job", "logs"]),
     (
         "Write definitions",

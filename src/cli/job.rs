@@ -41,13 +41,13 @@ pub(super) enum JobVerb {
         #[arg(long)]
         group: Option<String>,
     },
-    /// Take off the mark of jobs that were caught committing by themselves although they are declared
-    /// tx: same or ledger, after their procedures were mended
+    /// Clear the breach flag of jobs that committed by themselves although they are declared tx: same
+    /// or ledger, after their procedures were fixed
     Trust {
         /// Jobs: CODE or group.CODE
         #[arg(required = true)]
         jobs: Vec<String>,
-        /// What was mended; stored in the audit log
+        /// What was fixed; stored in the audit log
         #[arg(long)]
         reason: String,
     },

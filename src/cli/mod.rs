@@ -60,6 +60,7 @@ mod plan;
 mod plan_words;
 mod preflight;
 mod progress;
+mod reference;
 mod resume;
 mod retention;
 mod retention_words;
@@ -81,6 +82,8 @@ mod tries;
 mod user;
 mod watch;
 mod why;
+
+pub use reference::reference_page;
 
 use crate::api::NoListener;
 use crate::app::{self, App, EmptyDatabase};
@@ -163,9 +166,9 @@ enum LogFormat {
 enum Verb {
     /// Run a batch: apply FILE, open the batch, run it to its end
     Run(run::RunArgs),
-    /// Run open batches that nobody has, until told to stop; several processes may serve one database
+    /// Run open, unclaimed batches until stopped; several servers may share one database
     Serve(serve::ServeArgs),
-    /// Be an executor of an XXL-JOB admin: its cron and console stay, its jobs open batches here
+    /// Be an executor of an XXL-JOB admin: keep its cron and console, open batches here
     Executor(executor::ExecutorArgs),
     /// Show what `run` would do, and what would be refused, without doing anything
     Plan(plan::PlanArgs),
@@ -180,8 +183,9 @@ enum Verb {
     Diff(define::DiffArgs),
     /// Print what is stored as a definition file
     Export(export::ExportArgs),
-    /// What another system runs, as definition files, with a report of what is not as it was: crontab,
-    /// control-m, dolphinscheduler, mysql-events, pg-cron, pgagent, pg-timetable, azkaban, xxl-job
+    /// Convert another system's jobs into definition files, with a report of everything that could not be
+    /// converted exactly: crontab, control-m, dolphinscheduler, mysql-events, pg-cron, pgagent,
+    /// pg-timetable, azkaban, xxl-job
     #[command(subcommand)]
     Import(import::ImportVerb),
     /// The versions of a group: who changed what, when
@@ -230,7 +234,7 @@ enum Verb {
     /// After a restored backup: show, restored, accept
     #[command(subcommand)]
     Metadata(metadata::MetadataVerb),
-    /// Ask the `serve` of this machine how it is; exit code 1 when it is not well
+    /// Show the health of the local server; exit code 1 when it is not healthy
     Health(health::HealthArgs),
     /// Users of the console and the API: add, list, set, reset-password, token, disable, remove, sessions,
     /// setup-secret

@@ -1,4 +1,9 @@
-//! Documents that are drawn from the program itself: compared here, written by `make docs`.
+//! Documents that are drawn from the program itself: compared here, written by `make docs`. Pages whose commands
+//! are run, and the pages of the documentation site.
+
+mod cli;
+mod site;
+mod walkthrough;
 
 use procession::definition::{CalendarForm, read_calendar};
 use procession::domain::batch_no::{BatchExpr, Period, Wanted};

@@ -55,7 +55,7 @@ fn own_policy(
     let word = policy.value.as_str();
     if def.tx.is_recorded() {
         let what = format!(
-            "{whose}: on_unknown: {word} has no weight, because it is tx: {}, whose outcome is \
+            "{whose}: on_unknown: {word} has no effect, because it is tx: {}, whose outcome is \
              always looked up",
             def.tx.as_str()
         );
@@ -96,7 +96,7 @@ impl Class<'_> {
         let Some(source) = source else { return };
         let Some(dialect) = DialectName::of_url(&source.url) else { return };
         let stands = || {
-            let sql = raw.sql.as_ref().map(RawSql::at);
+            let sql = raw.sql.as_deref().map(RawSql::at);
             sql.or(raw.sql_file.as_ref().map(|file| &file.at)).unwrap_or(&raw.code.at)
         };
         if let Some(text) = self.def.sql.as_ref().and_then(|sql| sql.of(dialect))
@@ -243,7 +243,7 @@ jobs:
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(
             warnings,
-            ["d.yaml:11: job E: on_unknown: retry has no weight, because it is tx: ledger, whose \
+            ["d.yaml:11: job E: on_unknown: retry has no effect, because it is tx: ledger, whose \
               outcome is always looked up; remove on_unknown"]
         );
         let faults = read("jobs:\n  A: {type: SQL, source: my, sql: x, on_unknown: retry}\n");

@@ -92,7 +92,7 @@ pub(crate) fn job(
         def.worker = Some(label.value.clone());
     }
     if let Some(label) = own.worker.as_ref().filter(|_| raw.sub_batch.is_some()) {
-        let what = format!("{whose}: worker has no weight, because what it runs is a batch");
+        let what = format!("{whose}: worker has no effect, because what it runs is a batch");
         report.warn(&label.at, what, "give the jobs of that batch the label");
     }
     warning(def, whose, raw, around, report);

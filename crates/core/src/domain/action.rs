@@ -22,11 +22,11 @@ pub enum Action {
     Release,
     /// Goes on without jobs: their children run.
     Skip,
-    /// Takes jobs for absent: their children do not wait for them.
+    /// Ignores jobs, as if they were not in the graph: their children do not wait for them.
     Ice,
     /// Takes jobs off the ice.
     Thaw,
-    /// Lets jobs pretend to be done when their turn comes.
+    /// Marks jobs as successful, each in its turn, without running them.
     NoExec,
     /// Ends ice and no-exec.
     Normal,

@@ -438,12 +438,13 @@ function nodesCard(nodes) {
                 'span',
                 h('span', { class: good(n) ? 'dot' : 'dot dot-bad', 'aria-hidden': 'true' }),
                 n.name,
-                h('span.muted', ` ${n.host ?? ''}`),
+                // A node that was not named is called after its machine.
+                n.host && n.host !== n.name && h('span.muted', ` ${n.host}`),
               ),
               h(
                 'span.end',
-                `${n.running ?? 0}/${n.max_parallel ?? '–'}`,
-                h('span.muted', ` ${has(`nodes.state_${n.state}`) ? t(`nodes.state_${n.state}`) : (n.state ?? '')}`),
+                t('nodes.slots_of', { running: n.running ?? 0, slots: n.max_parallel ?? '–' }),
+                h('span.muted', ` · ${has(`nodes.state_${n.state}`) ? t(`nodes.state_${n.state}`) : (n.state ?? '')}`),
               ),
             ),
           ),

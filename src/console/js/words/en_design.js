@@ -166,7 +166,7 @@ export default {
   'sf.saved': 'Schedule {code} is stored',
   'sf.reason_hint': 'Why; it is kept in the audit log',
   'sf.code': 'Code',
-  'sf.code_hint': 'Its name for ever',
+  'sf.code_hint': 'Cannot be changed later',
   'sf.name': 'Name',
   'sf.group': 'Group',
   'sf.type': 'Type',

@@ -563,6 +563,7 @@ export default {
   'nodes.cgroups_kill': '此处不限制资源，仅用于终止脚本',
   'nodes.state_live': '存活',
   'nodes.state_lives': '存活',
+  'nodes.slots_of': '{running} / {slots} 个槽位',
   'nodes.state_alive': '存活',
   'nodes.state_draining': '排空中',
   'nodes.state_leaving': '退出中',

@@ -161,7 +161,7 @@ export default {
   'sf.saved': '调度 {code} 已保存',
   'sf.reason_hint': '原因;记入审计日志',
   'sf.code': '编码',
-  'sf.code_hint': '永久名称',
+  'sf.code_hint': '保存后不可修改',
   'sf.name': '名称',
   'sf.group': '作业组',
   'sf.type': '类型',
