@@ -60,7 +60,7 @@ use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::engine;
 use crate::engine::News;
 use crate::engine::clock::Clock;
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::retention::{self, Sweeper, Wish};
 use crate::engine::trigger::TriggerDatabases;
 use crate::engine::trigger::core::TriggerCore;
@@ -295,9 +295,9 @@ pub fn is_users(error: &anyhow::Error) -> bool {
         e.is::<definition::Faults>()
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
-            || e.is::<crate::engine::open_batch::Refused>()
+            || e.is::<crate::engine::opening::refused::Refused>()
             || e.is::<crate::domain::backfill::BackfillError>()
-            || e.is::<crate::engine::backfill::NotBackfilled>()
+            || e.is::<crate::engine::dispatch::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()
             || e.is::<crate::store::batch::StillOpening>()
             || e.is::<crate::config::BadConfig>()
@@ -318,7 +318,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<BadCalendar>()
             || e.is::<crate::domain::calendar::CalendarError>()
             || e.is::<crate::domain::refusal::Refusals>()
-            || e.is::<crate::engine::operator_actions::Moved>()
+            || e.is::<crate::engine::operate::operator_actions::Moved>()
             || e.is::<crate::engine::trigger::schedule_actions::NotDone>()
             || e.is::<crate::domain::trigger::WordFaults>()
             || e.is::<crate::domain::trigger::OrderError>()

@@ -37,7 +37,7 @@ use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
 use crate::domain::transport::{Transport, with_verified_tls};
 use crate::engine;
-use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
+use crate::engine::secrets::encryption::KEY_FILE_VARIABLE;
 use crate::handler;
 use crate::handler::isolation_probe::IsolationProbe;
 use crate::secret_store::SecretStores;

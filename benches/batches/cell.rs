@@ -16,7 +16,7 @@ use crate::trust::Trusted;
 use anyhow::{Result, ensure};
 use procession::domain::job::Definition;
 use procession::domain::time::Millis;
-use procession::engine::create_batch::open_for_anyone;
+use procession::engine::opening::create_batch::open_for_anyone;
 use std::time::Duration;
 
 /// Commits of one row, before and after each run.

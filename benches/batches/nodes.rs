@@ -7,7 +7,7 @@ use crate::product::order;
 use anyhow::{Context as _, Result, ensure};
 use procession::domain::job::Definition;
 use procession::domain::time::Millis;
-use procession::engine::create_batch::open_for_anyone;
+use procession::engine::opening::create_batch::open_for_anyone;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::api::client_address::Way;
 use crate::api::state::House;
 use crate::api::tls::ConnectionSecurity;
 use crate::domain::executor::LogId;
-use crate::engine::admin::registry_api::{Pass, Refused};
+use crate::engine::xxl::admin::registry_api::{Pass, Refused};
 use crate::store::executor_run::Told;
 use crate::wire::xxl::{
     APP_NAME_HEADER, EXECUTOR_GROUP, Registry, Reply, TOKEN_HEADER, read_callbacks,

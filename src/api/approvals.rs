@@ -9,7 +9,7 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::approval::Verdict;
 use crate::domain::id::{BatchNo, GroupCode};
-use crate::engine::approvals::{DecisionRefused, DecisionRequest, decide, refusal};
+use crate::engine::operate::approvals::{DecisionRefused, DecisionRequest, decide, refusal};
 use crate::store::approval::{self, ApprovalFilter};
 use crate::view::approval::ApprovalView;
 use axum::http::{Method, StatusCode};

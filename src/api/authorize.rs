@@ -1,7 +1,7 @@
 //! How a request reaches what it changes: nothing is reached without a look at the group it belongs to.
 
 use crate::api::caller::Ask;
-use crate::api::problem::Problem;
+use crate::api::problem::{PermissionScope, Problem};
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchNo, GroupCode};
@@ -168,6 +168,6 @@ pub(super) fn told(ask: &Ask) -> Result<Told, Problem> {
 pub(super) fn everywhere(ask: &Ask, permission: Permission) -> Result<(), Problem> {
     match ask.caller()?.grants.allow_everywhere(permission) {
         true => Ok(()),
-        false => Err(Problem::forbidden(permission)),
+        false => Err(Problem::forbidden(permission, PermissionScope::AllGroups)),
     }
 }

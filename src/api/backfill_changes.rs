@@ -10,7 +10,7 @@ use crate::domain::access::Permission;
 use crate::domain::backfill::{OnFailure, Only, Options, Order};
 use crate::domain::batch_no::range;
 use crate::domain::id::BackfillId;
-use crate::engine::backfill::{self, Request, Resumption, Survey, survey};
+use crate::engine::dispatch::backfill::{self, Request, Resumption, Survey, survey};
 use crate::store;
 use crate::store::backfill::Backfill;
 use axum::http::Method;

@@ -17,7 +17,7 @@ use crate::domain::job::Definition;
 use crate::domain::job_key::parse_code_within;
 use crate::domain::queue::QueueStatus;
 use crate::domain::rerun::{Scope, UnknownJobs};
-use crate::engine::operator_actions::{self, Acted, Command, Line, Moved};
+use crate::engine::operate::operator_actions::{self, Acted, Command, Line, Moved};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::view::act::Row;
@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) fn noun() -> Noun {
     Noun::new("batch actions")
+        .expensive()
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
             Needs::Somewhere(Permission::View),

@@ -14,9 +14,9 @@ use crate::domain::eta::of_plan;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group};
 use crate::domain::open_check::plan_opening;
-use crate::engine::create_batch::open_on_record;
-use crate::engine::open_batch::Refused;
-use crate::engine::pause;
+use crate::engine::opening::create_batch::open_on_record;
+use crate::engine::opening::refused::Refused;
+use crate::engine::operate::pause;
 use crate::store;
 use crate::store::batch::Going;
 use axum::http::Method;
@@ -29,12 +29,14 @@ use std::collections::BTreeMap;
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::Run);
     Noun::new("batches as a whole")
+        .expensive()
         .change(
             (Method::POST, "/batches"),
             needs,
             "Open batches; a process that serves takes them",
             open,
         )
+        .expensive()
         .change(
             (Method::POST, "/batches/plan"),
             Needs::Somewhere(Permission::View),

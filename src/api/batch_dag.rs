@@ -19,18 +19,21 @@ use serde::Deserialize;
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("graphs")
+        .expensive()
         .media(
             ("/groups/{group}/batches/{batch_no}/dag", "application/json"),
             needs,
             "The graph of a batch with its states, in any shape that `dag --format` knows",
             of_batch,
         )
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/states",
             needs,
             "The states of the jobs of a batch: all, or those that changed since",
             states,
         )
+        .expensive()
         .media(
             ("/groups/{group}/dag", "application/json"),
             needs,
@@ -175,7 +178,6 @@ fn media(shape: &Format) -> &'static str {
 
 async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
-    let _place = ask.expensive().await?;
     let batch = of.seen(&ask).await?;
     let whole = dag::of_batch(&ask.house.app, &batch).await?;
     draw.drawn(ask, whole).await
@@ -183,7 +185,6 @@ async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Probl
 
 async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Problem> {
     draw.shape()?;
-    let _place = ask.expensive().await?;
     let code = authorize::group(&ask, Permission::View, &of.group)?;
     let app = &ask.house.app;
     let defs = app.definition().await?;

@@ -32,6 +32,7 @@ const PIECE: u32 = 2_000;
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("jobs of batches")
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/jobs/{job}",
             needs,

@@ -24,14 +24,18 @@ const JOBS: u32 = 2_000;
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("times of batches")
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/gantt",
             needs,
             "When each job of a batch ran, against when it would have run as usual",
             gantt,
         )
+        .expensive()
         .get("/groups/{group}/grid", needs, "How each job went in the last batches", grid)
+        .expensive()
         .get("/groups/{group}/compare", needs, "Two batches of a group beside each other", compare)
+        .expensive()
         .get(
             "/jobs/{code}/history",
             needs,
@@ -41,7 +45,6 @@ pub(super) fn noun() -> Noun {
 }
 
 async fn gantt(ask: Ask, of: BatchPath, _: Nothing) -> Result<Times, Problem> {
-    let _place = ask.expensive().await?;
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Times::of(&ask.house.app, &view).await?)
@@ -94,7 +97,6 @@ struct Two {
 }
 
 async fn compare(ask: Ask, of: GroupPath, two: Two) -> Result<Comparison, Problem> {
-    let _place = ask.expensive().await?;
     let a = authorize::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
     let b = authorize::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
     let (a, b) = compare::both(&ask.house.app, a.batch_id, b.batch_id).await?;

@@ -26,24 +26,28 @@ pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("batches")
         .get("/batches", needs, "Batches, newest first", list)
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}",
             needs,
             "A batch with its jobs, as `batch show --json` has it",
             one,
         )
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/why",
             needs,
             "For each job that is not done well: what it waits for, or why it ended so",
             reasons,
         )
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/eta",
             needs,
             "When the batch is expected to end, and which jobs decide that",
             eta,
         )
+        .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/differences",
             needs,

@@ -4,8 +4,7 @@ use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::Way;
 use crate::api::connection_limit::Connection;
 use crate::api::denied_requests::CallerName;
-use crate::api::problem::Problem;
-use crate::api::read_limits::ReadPlace;
+use crate::api::problem::{PermissionScope, Problem};
 use crate::api::state::House;
 use crate::app::access::{Authority, Known};
 use crate::domain::access::{Grants, Permission};
@@ -110,6 +109,10 @@ impl Ask {
                 let _same = name.0.set(caller.name.clone());
             }
         }
+        let scope = match needs {
+            Needs::Everywhere(_) => PermissionScope::AllGroups,
+            Needs::Nothing | Needs::Login | Needs::Somewhere(_) => PermissionScope::AnyGroup,
+        };
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
             Some(caller) if caller.known.must_enrol => Err(Problem::must_enrol()),
@@ -117,9 +120,9 @@ impl Ask {
             Some(caller) => {
                 let (user, path) = (caller.name.as_str(), parts.uri.path());
                 tracing::info!(user, path, permission = p.as_str(), "a request was refused");
-                Err(Problem::forbidden(p))
+                Err(Problem::forbidden(p, scope))
             }
-            None => Err(Problem::forbidden(p)),
+            None => Err(Problem::forbidden(p, scope)),
         };
         match needs {
             Needs::Nothing | Needs::Login => {}
@@ -149,11 +152,6 @@ impl Ask {
         self.caller.as_ref().ok_or_else(Problem::stranger)
     }
 
-    /// The turn of an expensive request, to be held while it is worked on.
-    pub(super) async fn expensive(&self) -> Result<ReadPlace, Problem> {
-        self.house.read_limits.enter(self.caller()?.user_id).await
-    }
-
     /// Who asks, as the audit log names it.
     pub fn operator(&self) -> Result<Operator, Problem> {
         let caller = self.caller()?;
@@ -181,7 +179,7 @@ impl Ask {
             return Err(Problem::not_found(what));
         }
         if !grants.allow(permission, group) {
-            return Err(Problem::forbidden(permission));
+            return Err(Problem::forbidden(permission, PermissionScope::Group(group)));
         }
         Ok(())
     }

@@ -5,8 +5,8 @@
 use crate::api::router;
 use crate::api::state::House;
 use crate::domain::four_eyes::{ChangeRequestId, ChangeRequestStatus};
-use crate::engine::change_requests::{act_on, expire_overdue};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::change_requests::{act_on, expire_overdue};
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::audit;
 use crate::store::change_request::{self as store, ApprovedChange, ChangeRequest};
 use anyhow::{Context as _, Result};

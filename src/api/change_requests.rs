@@ -12,7 +12,7 @@ use crate::domain::four_eyes::{
 };
 use crate::domain::time::Millis;
 use crate::domain::user::UserId;
-use crate::engine::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
+use crate::engine::operate::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
 use crate::store::change_request::{self as store, ChangeFilter, ChangeRequest};
 use crate::view::change_request::{ChangeReader, ChangeRequestDetail, ChangeRequestView};
 use axum::http::{Method, StatusCode};

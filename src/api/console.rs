@@ -1,41 +1,242 @@
 //! The console: pages that are compiled in, and fetch everything else from the API.
+//!
+//! A page names its script and its styles with the version of all of them in the address, so that a browser keeps
+//! them for ever and another version of the program has other addresses. They are packed once.
 
+use crate::api::console_bundle::{Sources, bundle};
 use crate::api::problem::Problem;
+use crate::api::response_encoding::{accepts_gzip, pack};
 use axum::extract::Path;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rust_embed::Embed;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Read from the folder in a debug build, so that a page is changed without compiling.
 #[derive(Embed)]
 #[folder = "src/console/"]
 struct Pages;
 
+/// The styles of the console, in the order in which they have to be read.
+const STYLES: [&str; 5] =
+    ["css/base.css", "css/parts.css", "css/shell.css", "css/pages.css", "css/design.css"];
+const SCRIPT: &str = "console.js";
+const STYLE: &str = "console.css";
+/// Words of one language each, fetched by who reads it.
+const WORDS: &str = "js/words/";
+/// What a page has in place of the version.
+const VERSION: &str = "{version}";
+/// A browser never asks again for what has its version in its address.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// It asks whether it has changed.
+const ASK: &str = "no-cache";
+
+/// A file as it is sent.
+struct Asset {
+    kind: String,
+    bytes: Vec<u8>,
+    /// Packed, where that is worth it.
+    packed: Option<Vec<u8>>,
+}
+
+/// Everything that a browser may fetch, of one version.
+struct Assets {
+    version: String,
+    files: Mutex<HashMap<String, Option<Arc<Asset>>>>,
+}
+
+/// In a release nothing changes; in a debug build files do while the process runs.
+static ASSETS: LazyLock<Mutex<Arc<Assets>>> = LazyLock::new(|| Mutex::new(Arc::new(Assets::new())));
+
+impl Assets {
+    fn now() -> Arc<Self> {
+        let mut assets = ASSETS.lock().unwrap_or_else(PoisonError::into_inner);
+        if cfg!(debug_assertions) && assets.version != version() {
+            *assets = Arc::new(Self::new());
+        }
+        Arc::clone(&assets)
+    }
+
+    fn new() -> Self {
+        Self { version: version(), files: Mutex::default() }
+    }
+
+    /// The file of this name, made and packed when it is asked for first.
+    fn get(&self, name: &str) -> Option<Arc<Asset>> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = files.get(name) {
+            return known.clone();
+        }
+        let made = self.make(name).map(Arc::new);
+        // Names that are not there would fill the memory.
+        if made.is_some() {
+            files.insert(name.to_owned(), made.clone());
+        }
+        made
+    }
+
+    fn make(&self, name: &str) -> Option<Asset> {
+        let (kind, bytes) = match name {
+            SCRIPT => ("text/javascript".to_owned(), script().into_bytes()),
+            STYLE => ("text/css".to_owned(), styles()),
+            _ => {
+                let file = Pages::get(name)?;
+                let kind = file.metadata.mimetype().to_owned();
+                let bytes = match kind.as_str() {
+                    "text/html" => {
+                        let text = String::from_utf8_lossy(&file.data);
+                        text.replace(VERSION, &self.version).into_bytes()
+                    }
+                    _ => file.data.into_owned(),
+                };
+                (kind, bytes)
+            }
+        };
+        let kind = match kind.starts_with("text/") {
+            true => format!("{kind}; charset=utf-8"),
+            false => kind,
+        };
+        let packed = pack(&bytes);
+        Some(Asset { kind, bytes, packed })
+    }
+}
+
+/// A digest of all files and their names.
+fn version() -> String {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    for name in Pages::iter() {
+        context.update(name.as_bytes());
+        if let Some(file) = Pages::get(&name) {
+            context.update(&file.data);
+        }
+    }
+    URL_SAFE_NO_PAD.encode(&context.finish().as_ref()[..9])
+}
+
+fn text(name: &str) -> Option<String> {
+    Pages::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
+}
+
+/// All modules as one script. A fault in one is seen in the browser, and by a test before that.
+fn script() -> String {
+    let names = Pages::iter().filter(|name| name.ends_with(".js"));
+    let sources: Sources =
+        names.filter_map(|name: Cow<'_, str>| Some((name.to_string(), text(&name)?))).collect();
+    bundle(&sources, "js/app.js", WORDS).unwrap_or_else(|fault| {
+        tracing::error!(fault, "the console's script cannot be made");
+        format!("throw new Error({});", serde_json::Value::from(fault))
+    })
+}
+
+fn styles() -> Vec<u8> {
+    STYLES
+        .iter()
+        .filter_map(|name| Pages::get(name))
+        .flat_map(|file| file.data.into_owned())
+        .collect()
+}
+
 /// The one page.
-pub(super) async fn page() -> Response {
-    found("index.html")
+pub(super) async fn page(headers: HeaderMap) -> Response {
+    sent(&headers, Assets::now().get("index.html").as_deref(), ASK)
 }
 
 /// The page about the API.
-pub(super) async fn about_api() -> Response {
-    found("api.html")
+pub(super) async fn about_api(headers: HeaderMap) -> Response {
+    sent(&headers, Assets::now().get("api.html").as_deref(), ASK)
 }
 
-/// What it loads: styles, modules, words.
-pub(super) async fn file(Path(name): Path<String>) -> Response {
-    found(&name)
-}
-
-fn found(name: &str) -> Response {
-    match Pages::get(name) {
-        Some(file) => {
-            let kind = file.metadata.mimetype();
-            let kind = match kind.starts_with("text/") {
-                true => format!("{kind}; charset=utf-8"),
-                false => kind.to_owned(),
-            };
-            ([(CONTENT_TYPE, kind)], file.data).into_response()
+/// What they load: `VERSION/console.js`. A page of another version, which is open since before an upgrade, gets
+/// what there is now, and is not to keep it.
+pub(super) async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {
+    let assets = Assets::now();
+    match path.split_once('/') {
+        Some((version, name)) if version == assets.version => {
+            sent(&headers, assets.get(name).as_deref(), FOR_EVER)
         }
-        None => Problem::not_found("such page").into_response(),
+        Some((_, name)) => sent(&headers, assets.get(name).as_deref(), ASK),
+        None => sent(&headers, None, ASK),
+    }
+}
+
+fn sent(headers: &HeaderMap, asset: Option<&Asset>, keep: &'static str) -> Response {
+    let Some(asset) = asset else { return Problem::not_found("such page").into_response() };
+    let packed = asset.packed.as_ref().filter(|_| accepts_gzip(headers));
+    let bytes = packed.unwrap_or(&asset.bytes);
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
+    let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let mut response = match has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => bytes.clone().into_response(),
+    };
+    let values = [
+        (CONTENT_TYPE, asset.kind.as_str()),
+        (CACHE_CONTROL, keep),
+        (VARY, "Accept-Encoding"),
+        (ETAG, &tag),
+    ];
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    values.into_iter().for_each(|(name, value)| set(name, value));
+    if packed.is_some() {
+        set(CONTENT_ENCODING, "gzip");
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_holds_every_module_but_the_words() {
+        let made = script();
+        assert!(!made.starts_with("throw"), "{}", &made[..made.len().min(300)]);
+        assert!(
+            !made.contains("\nimport ") && !made.contains("\nexport "),
+            "statements of modules are left"
+        );
+        let modules = made.matches("= (() => {\n").count();
+        let words = Pages::iter().filter(|name| name.starts_with(WORDS)).count();
+        // The page about the API is another entry, with words of its own.
+        let all = Pages::iter().filter(|name| name.ends_with(".js")).count();
+        assert!(modules + words + 1 >= all, "{modules} of {all}, {words} of words");
+    }
+
+    #[test]
+    fn packing_is_worth_it() {
+        let assets = Assets::now();
+        let script = assets.get(SCRIPT).expect("the script");
+        let packed = script.packed.as_ref().expect("packed");
+        assert!(
+            packed.len() * 3 < script.bytes.len(),
+            "{} of {}",
+            packed.len(),
+            script.bytes.len()
+        );
+    }
+
+    #[test]
+    fn pages_name_the_version_and_nothing_else_of_the_console() {
+        let assets = Assets::now();
+        for name in ["index.html", "api.html"] {
+            let page = assets.get(name).expect(name);
+            let page = String::from_utf8(page.bytes.clone()).expect("text");
+            assert!(!page.contains(VERSION), "{page}");
+            let links = page.matches("\"/console/").count();
+            let versioned = format!("\"/console/{}/", assets.version);
+            assert!(links > 1 && links == page.matches(&versioned).count(), "{page}");
+        }
     }
 }

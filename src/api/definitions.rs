@@ -27,26 +27,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) fn noun() -> Noun {
     let edits = Needs::Somewhere(Permission::Edit);
     Noun::new("definitions")
+        .expensive()
         .change(
             (Method::POST, "/definition/check"),
             Needs::Somewhere(Permission::View),
             "Look for faults in a definition, each with its line",
             check,
         )
+        .expensive()
         .change(
             (Method::POST, "/definition/preflight"),
             edits,
             "Hold the jobs of a definition against the data sources that are stored: routines, parameters, rights",
             preflight,
         )
+        .expensive()
         .change(
             (Method::POST, "/definition/diff"),
             Needs::Somewhere(Permission::View),
             "What storing a definition would change, and which permissions that takes",
             diff,
         )
+        .expensive()
         .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
         .guarded()
+        .expensive()
         .change(
             (Method::POST, "/groups/{group}/rollback"),
             edits,
@@ -146,7 +151,6 @@ fn sees(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
 }
 
 async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem> {
-    let _place = ask.expensive().await?;
     let bad = |faults| Checked {
         ok: false,
         faults,
@@ -184,7 +188,6 @@ async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem>
 /// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for
 /// somebody who may not have it executed.
 async fn preflight(ask: Ask, _: Nothing, wanted: Wanted) -> Result<PreflightDocument, Problem> {
-    let _place = ask.expensive().await?;
     let loaded = wanted.sent.sound(&ask).await?;
     let (app, defs) = (&ask.house.app, &loaded.definition);
     let stored = app.definition().await?;
@@ -199,13 +202,11 @@ async fn preflight(ask: Ask, _: Nothing, wanted: Wanted) -> Result<PreflightDocu
 }
 
 async fn diff(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
-    let _place = ask.expensive().await?;
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     store(&ask, &loaded, (&wanted, Apply::DryRun), sees).await
 }
 
 async fn apply(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
-    let _place = ask.expensive().await?;
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
     store(&ask, &loaded, (&wanted, how), may).await

@@ -6,7 +6,7 @@
 use crate::api::connection_limit::Peer;
 use crate::domain::block::BlockStrategy;
 use crate::domain::xxl_run::{XxlJobId, XxlLogId};
-use crate::engine::executor::{Answer, Executor, LogEnd, RunAsked};
+use crate::engine::xxl::executor::{Answer, Executor, LogEnd, RunAsked};
 use crate::wire::xxl::{APP_NAME_HEADER, JobAsk, LogAsk, LogPage, Reply, RunAsk, TOKEN_HEADER};
 use anyhow::Result;
 use axum::Router;

@@ -1,7 +1,7 @@
 //! `/healthz`, `/readyz`, `/metrics`, and the description of the API.
 
 use crate::api::state::House;
-use crate::engine::health::Reason;
+use crate::engine::cluster::health::Reason;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};

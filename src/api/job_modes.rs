@@ -12,7 +12,7 @@ use crate::domain::action::Action;
 use crate::domain::four_eyes::GuardedAction;
 use crate::domain::job_key::JobKey;
 use crate::domain::queue::RunMode;
-use crate::engine::pause;
+use crate::engine::operate::pause;
 use crate::store::{breach, run_mode};
 use axum::http::Method;
 use schemars::JsonSchema;

@@ -6,6 +6,8 @@ use crate::api::page::Page;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
+use crate::domain::id::GroupCode;
+use crate::domain::script_isolation::ANY_GROUP;
 use crate::view::node::{ENDED_MS, Members};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,5 +31,18 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = Members::read(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;
-    Ok(Page::whole(members.as_json()))
+    let mut nodes = members.as_json();
+    nodes.iter_mut().for_each(|node| hide_other_groups(&ask, node));
+    Ok(Page::whole(nodes))
+}
+
+/// Leaves out which user and limits the scripts of groups have that the caller does not see.
+fn hide_other_groups(ask: &Ask, node: &mut Value) {
+    for key in ["run_as", "limits"] {
+        let Some(by_group) = node["scripts"][key].as_object_mut() else { continue };
+        by_group.retain(|code, _| {
+            let group = GroupCode::parse(code);
+            code == ANY_GROUP || group.is_ok_and(|group| ask.allows(Permission::View, &group))
+        });
+    }
 }

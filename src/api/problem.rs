@@ -5,8 +5,9 @@ use crate::api::second_person::HeldChange;
 use crate::app::{self, LostUpdate};
 use crate::definition::Faults;
 use crate::domain::access::Permission;
+use crate::domain::id::GroupCode;
 use crate::domain::job_key::{JobKey, JobNameError};
-use crate::engine::operator_actions::Moved;
+use crate::engine::operate::operator_actions::Moved;
 use crate::store;
 use crate::store::batch::StillOpening;
 use crate::view::change::FaultAt;
@@ -30,6 +31,17 @@ pub struct Problem {
     pub retry_after: Option<u32>,
     /// The change that was not made because it needs a second person: its route files it and answers 202.
     pub(super) held: Option<Box<HeldChange>>,
+}
+
+/// Where a permission is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PermissionScope<'a> {
+    /// In this group.
+    Group(&'a GroupCode),
+    /// In one group, whichever it is.
+    AnyGroup,
+    /// In all groups.
+    AllGroups,
 }
 
 impl Problem {
@@ -57,8 +69,18 @@ impl Problem {
     }
 
     /// 403: the caller is known and may not. What the caller may not even see is `not_found`.
-    pub fn forbidden(needed: Permission) -> Self {
-        let detail = format!("this needs the permission `{needed}`; an administrator can grant it");
+    pub(super) fn forbidden(needed: Permission, scope: PermissionScope<'_>) -> Self {
+        let detail = match scope {
+            PermissionScope::Group(group) => format!(
+                "this needs the permission `{needed}` in group {group}; an administrator of that group can grant it"
+            ),
+            PermissionScope::AnyGroup => format!(
+                "this needs the permission `{needed}` in a group; an administrator of the group can grant it"
+            ),
+            PermissionScope::AllGroups => format!(
+                "this needs the permission `{needed}` for all groups; an administrator of all groups can grant it"
+            ),
+        };
         let mut problem = Self::new(StatusCode::FORBIDDEN, "forbidden", detail);
         problem.more.insert("permission".to_owned(), json!(needed));
         problem

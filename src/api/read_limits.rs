@@ -1,6 +1,10 @@
-//! How much expensive work requests may ask for at once: all together, and one user.
+//! Expensive requests: how many there may be at once, of all users and of one, and the threads that they run on.
+//!
+//! Thirty requests for a version of 20,000 jobs once kept both threads of the other requests busy for so long that a
+//! probe had no answer within 30 s, and on SQLite a lease was lost behind a request that held the writer's lock.
 
 use crate::api::problem::Problem;
+use crate::api::request_runtime::RequestRuntime;
 use crate::config::Limits;
 use axum::http::StatusCode;
 use std::collections::HashMap;
@@ -12,35 +16,58 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 /// Seconds after which a refused request may be sent again.
 const RETRY_AFTER: u32 = 2;
+/// Requests of one user that wait for a turn, for each that may run: a page of the console asks for some at once.
+const WAITING_PER_TURN: usize = 4;
 
-/// Limits of expensive requests, shared by all of them.
+/// Limits of expensive requests, shared by all of them, and where they run.
 pub(super) struct ReadLimits {
     all: Arc<Semaphore>,
     per_user: usize,
-    users: Arc<Mutex<HashMap<i64, usize>>>,
+    users: Arc<Mutex<HashMap<i64, UserTurns>>>,
+    definitions: Arc<Semaphore>,
+    /// Of one user: one turn is left to the others where there is more than one.
+    definitions_per_user: usize,
+    runtime: RequestRuntime,
+}
+
+/// The turns of one user.
+#[derive(Debug)]
+struct UserTurns {
+    /// Requests that have a turn or wait for one.
+    requests: usize,
+    turns: Arc<Semaphore>,
     definitions: Arc<Semaphore>,
 }
 
 /// The turn of an expensive request, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ReadPlace {
-    _user: UserPlace,
     _all: OwnedSemaphorePermit,
+    _own: OwnedSemaphorePermit,
+    _request: UserRequest,
 }
 
-/// One of the expensive requests of a user.
+/// The turn to read a definition, until it is dropped.
 #[derive(Debug)]
-struct UserPlace {
-    user: i64,
-    users: Arc<Mutex<HashMap<i64, usize>>>,
+pub(super) struct DefinitionPlace {
+    _all: OwnedSemaphorePermit,
+    _own: OwnedSemaphorePermit,
+    _request: UserRequest,
 }
 
-impl Drop for UserPlace {
+/// One of the requests of a user that is counted until it is dropped.
+#[derive(Debug)]
+struct UserRequest {
+    user: i64,
+    users: Arc<Mutex<HashMap<i64, UserTurns>>>,
+}
+
+impl Drop for UserRequest {
     fn drop(&mut self) {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = users.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(own) = users.get_mut(&self.user) {
+            own.requests -= 1;
+            if own.requests == 0 {
                 users.remove(&self.user);
             }
         }
@@ -57,48 +84,94 @@ fn too_many(what: &str, setting: &str) -> Problem {
     Problem { retry_after: Some(RETRY_AFTER), ..problem }
 }
 
+/// A turn, once there is one.
+async fn turn(of: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    tokio::time::timeout(WAIT_LIMIT, of.acquire_owned()).await.ok()?.ok()
+}
+
 impl ReadLimits {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self {
+    pub(super) fn new(limits: &Limits) -> std::io::Result<Self> {
+        Ok(Self {
             all: Arc::new(Semaphore::new(limits.expensive_reads)),
             per_user: limits.expensive_reads_per_user,
             users: Arc::default(),
             definitions: Arc::new(Semaphore::new(limits.definitions_at_once)),
-        }
+            definitions_per_user: limits.definitions_at_once.saturating_sub(1).max(1),
+            runtime: RequestRuntime::for_expensive_requests()?,
+        })
+    }
+
+    /// Does the work of an expensive request of this user when it is its turn, on threads that no other requests need.
+    /// A caller who hangs up ends it.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        user: i64,
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = self.enter(user).await?;
+        let work = async move {
+            let done = work.await;
+            drop(place);
+            done
+        };
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let task = async move {
+            let mut sender = sender;
+            tokio::select! {
+                () = sender.closed() => {}
+                done = work => drop(sender.send(done)),
+            }
+        };
+        drop(self.runtime.spawn(task));
+        let gone = |_| Problem::from(anyhow::anyhow!("the work of a request was given up"));
+        receiver.await.map_err(gone)?
     }
 
     /// The turn of an expensive request of this user.
-    pub(super) async fn enter(&self, user: i64) -> Result<ReadPlace, Problem> {
-        let own = self.enter_user(user)?;
-        let turn = tokio::time::timeout(WAIT_LIMIT, self.all.clone().acquire_owned()).await;
-        match turn {
-            Ok(Ok(all)) => Ok(ReadPlace { _user: own, _all: all }),
-            Ok(Err(_)) | Err(_) => {
-                Err(too_many("too many expensive requests are under way", "expensive_reads"))
-            }
-        }
-    }
-
-    fn enter_user(&self, user: i64) -> Result<UserPlace, Problem> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = users.entry(user).or_default();
-        if *count >= self.per_user {
-            let what = format!("you have {count} expensive requests under way");
-            return Err(too_many(&what, "expensive_reads_per_user"));
-        }
-        *count += 1;
-        Ok(UserPlace { user, users: self.users.clone() })
+    async fn enter(&self, user: i64) -> Result<ReadPlace, Problem> {
+        let request = self.note_request(user)?;
+        let Some(own) = turn(self.turns(user).0).await else {
+            return Err(too_many("your other requests take long", "expensive_reads_per_user"));
+        };
+        let Some(all) = turn(self.all.clone()).await else {
+            return Err(too_many("too many expensive requests are under way", "expensive_reads"));
+        };
+        Ok(ReadPlace { _all: all, _own: own, _request: request })
     }
 
     /// The turn to read a definition; it is held by the thread that reads it.
-    pub(super) async fn enter_definition(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let turn = tokio::time::timeout(WAIT_LIMIT, self.definitions.clone().acquire_owned()).await;
-        match turn {
-            Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) | Err(_) => {
-                Err(too_many("other definitions are being read", "definitions_at_once"))
-            }
+    pub(super) async fn enter_definition(&self, user: i64) -> Result<DefinitionPlace, Problem> {
+        let request = self.note_request(user)?;
+        let Some(own) = turn(self.turns(user).1).await else {
+            return Err(too_many("your other definitions are being read", "definitions_at_once"));
+        };
+        let Some(all) = turn(self.definitions.clone()).await else {
+            return Err(too_many("other definitions are being read", "definitions_at_once"));
+        };
+        Ok(DefinitionPlace { _all: all, _own: own, _request: request })
+    }
+
+    fn note_request(&self, user: i64) -> Result<UserRequest, Problem> {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = users.entry(user).or_insert_with(|| UserTurns {
+            requests: 0,
+            turns: Arc::new(Semaphore::new(self.per_user)),
+            definitions: Arc::new(Semaphore::new(self.definitions_per_user)),
+        });
+        if own.requests >= self.per_user * (1 + WAITING_PER_TURN) {
+            let what = format!("you have {} expensive requests under way", own.requests);
+            return Err(too_many(&what, "expensive_reads_per_user"));
         }
+        own.requests += 1;
+        Ok(UserRequest { user, users: self.users.clone() })
+    }
+
+    /// Of a user with a request that is counted: turns of requests, and of definitions.
+    fn turns(&self, user: i64) -> (Arc<Semaphore>, Arc<Semaphore>) {
+        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = users.get(&user);
+        let closed = || Arc::new(Semaphore::new(0));
+        own.map_or_else(|| (closed(), closed()), |own| (own.turns.clone(), own.definitions.clone()))
     }
 }
 
@@ -107,23 +180,62 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    #[tokio::test]
+    fn limits() -> Limits {
+        Config::load(Some(std::path::Path::new("/dev/null"))).expect("defaults").limits
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn one_user_leaves_room_for_others() {
-        let settings = Config::load(Some(std::path::Path::new("/dev/null"))).expect("defaults");
-        let limits = Limits { expensive_reads: 2, expensive_reads_per_user: 1, ..settings.limits };
-        let reads = ReadLimits::new(&limits);
+        let limits = Limits { expensive_reads: 2, expensive_reads_per_user: 1, ..limits() };
+        let reads = ReadLimits::new(&limits).expect("threads");
         let first = reads.enter(1).await.expect("a turn");
         let refused = reads.enter(1).await.expect_err("one is the most");
         assert_eq!((refused.status.as_u16(), refused.retry_after), (429, Some(2)));
         assert!(refused.detail.contains("limits.expensive_reads_per_user"), "{refused}");
         let second = reads.enter(2).await.expect("another user's turn");
         let refused = reads.enter(3).await.expect_err("all turns are taken");
-        assert!(
-            refused.detail.contains("limits.expensive_reads,")
-                || refused.detail.ends_with("limits.expensive_reads"),
-            "{refused}"
-        );
+        assert!(refused.detail.ends_with("limits.expensive_reads"), "{refused}");
         drop((first, second));
         reads.enter(1).await.expect("its turn again");
+        assert!(reads.users.lock().expect("users").is_empty(), "nobody is remembered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_waits_for_a_turn_and_not_in_any_number() {
+        let limits = Limits { expensive_reads_per_user: 1, ..limits() };
+        let reads = Arc::new(ReadLimits::new(&limits).expect("threads"));
+        let first = reads.enter(1).await.expect("a turn");
+        let enter = |reads: Arc<ReadLimits>| tokio::spawn(async move { reads.enter(1).await });
+        let waiting: Vec<_> = (0..WAITING_PER_TURN).map(|_| enter(reads.clone())).collect();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let refused = reads.enter(1).await.expect_err("too many wait");
+        assert!(refused.detail.contains("you have 5"), "{refused}");
+        drop(first);
+        for task in waiting {
+            drop(task.await.expect("no panic").expect("a turn after the one before"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_user_does_not_keep_others_from_having_a_definition_read() {
+        let reads = ReadLimits::new(&limits()).expect("threads");
+        let _first = reads.enter_definition(1).await.expect("a turn");
+        let refused = reads.enter_definition(1).await.expect_err("one turn is left to others");
+        assert!(refused.detail.contains("limits.definitions_at_once"), "{refused}");
+        reads.enter_definition(2).await.expect("another user's turn");
+    }
+
+    #[tokio::test]
+    async fn work_of_a_caller_who_hangs_up_ends() {
+        let reads = ReadLimits::new(&limits()).expect("threads");
+        let (sender, ended) = tokio::sync::oneshot::channel::<()>();
+        let endless = async move {
+            let _held = sender;
+            std::future::pending::<Result<(), Problem>>().await
+        };
+        let hung_up = tokio::time::timeout(Duration::from_millis(50), reads.run(1, endless)).await;
+        hung_up.expect_err("it does not end by itself");
+        let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+        ended.expect("soon").expect_err("it is gone without a word");
     }
 }

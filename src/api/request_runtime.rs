@@ -23,6 +23,16 @@ impl RequestRuntime {
         builder.thread_name("requests").enable_all().build().map(|runtime| Self(Some(runtime)))
     }
 
+    /// For requests that read much: graphs, versions, exports, previews. Half of the processors, so that as much is left
+    /// to everything else.
+    pub(super) fn for_expensive_requests() -> io::Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / 2).clamp(1, THREADS_MAX);
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads).max_blocking_threads(BLOCKING_THREADS);
+        builder.thread_name("expensive").enable_all().build().map(|runtime| Self(Some(runtime)))
+    }
+
     /// For probes alone.
     pub(super) fn for_probes() -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();

@@ -4,12 +4,13 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::idempotency;
 use crate::api::problem::Problem;
+use crate::api::response_encoding::{accepts_gzip, pack};
 use crate::api::second_person::{WaitingChange, file_change};
 use crate::api::state::House;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
 use axum::handler::Handler;
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -107,6 +108,28 @@ impl Route {
     }
 }
 
+/// Where the work of a route is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cost {
+    /// Beside all other requests.
+    Usual,
+    /// In turn with others like it, on threads of their own (`read_limits`).
+    Expensive,
+}
+
+impl Cost {
+    async fn run<T: Send + 'static>(
+        self,
+        ask: &Ask,
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        match self {
+            Self::Usual => work.await,
+            Self::Expensive => ask.house.read_limits.run(ask.caller()?.user_id, work).await,
+        }
+    }
+}
+
 /// Makes the answer of what was found, for a request with these headers.
 type Write<T> = fn(&HeaderMap, T) -> Result<Response, Problem>;
 
@@ -116,12 +139,20 @@ pub struct Noun {
     pub(super) name: &'static str,
     /// Its routes.
     pub(super) routes: Vec<Route>,
+    /// Of the route that is added next.
+    next_cost: Cost,
 }
 
 impl Noun {
     /// A heading without routes yet.
     pub fn new(name: &'static str) -> Self {
-        Self { name, routes: Vec::new() }
+        Self { name, routes: Vec::new(), next_cost: Cost::Usual }
+    }
+
+    /// The next route reads as much as a batch, a graph or a definition has: its requests take turns.
+    pub(super) fn expensive(mut self) -> Self {
+        self.next_cost = Cost::Expensive;
+        self
     }
 
     /// `GET`: answers JSON, with an ETag of its bytes.
@@ -175,6 +206,7 @@ impl Noun {
         F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
+        let cost = self.next_cost;
         let serve = move |State(house): State<Arc<House>>, request: Request| {
             let f = f.clone();
             async move {
@@ -182,7 +214,10 @@ impl Noun {
                 let ask = Ask::of(&house, &parts, needs).await?;
                 let (place, query) =
                     (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
-                write(&parts.headers, f(ask, place, query).await?)
+                let (asked, headers) = (ask.clone(), parts.headers);
+                // Writing a long answer is half of the work.
+                let work = async move { write(&headers, f(asked, place, query).await?) };
+                cost.run(&ask, work).await
             }
         };
         let of = (Method::GET, path);
@@ -205,6 +240,7 @@ impl Noun {
         F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
+        let cost = self.next_cost;
         let serve = move |State(house): State<Arc<House>>, request: Request| {
             let f = f.clone();
             async move {
@@ -229,6 +265,8 @@ impl Noun {
                         file_change(&ask, (&method, &uri), &bytes, *held).await
                     }
                 };
+                let runner = ask.clone();
+                let work = async move { cost.run(&runner, work).await };
                 match keyed {
                     None => {
                         let (status, bytes) = work.await?;
@@ -252,6 +290,7 @@ impl Noun {
     }
 
     pub(super) fn with(mut self, route: Route) -> Self {
+        self.next_cost = Cost::Usual;
         self.routes.push(route);
         self
     }
@@ -363,11 +402,19 @@ pub(super) fn tagged_as(
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
     let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let same = has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag);
+    let packed = if same || !accepts_gzip(headers) { None } else { pack(&bytes) };
+    let is_packed = packed.is_some();
     let mut response = match same {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(CONTENT_TYPE, media)], bytes).into_response(),
+        false => ([(CONTENT_TYPE, media)], packed.unwrap_or(bytes)).into_response(),
     };
-    let value = HeaderValue::from_str(&tag).map_err(anyhow::Error::from)?;
+    // The same tag for other bytes is a weak one.
+    let shown = if is_packed { format!("W/{tag}") } else { tag };
+    let value = HeaderValue::from_str(&shown).map_err(anyhow::Error::from)?;
     response.headers_mut().insert(ETAG, value);
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if is_packed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     Ok(response)
 }

@@ -10,7 +10,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::required_permissions::Demands;
 use crate::domain::text::clip;
 use crate::domain::user::UserId;
-use crate::engine::change_requests::{TooManyWaiting, file};
+use crate::engine::operate::change_requests::{TooManyFiled, TooManyWaiting, file};
 use crate::store::change_request::NewChangeRequest;
 use crate::view::change_request::ChangeRequestView;
 use axum::http::{Method, StatusCode, Uri};
@@ -141,11 +141,14 @@ pub(super) async fn file_change(
         reason: &change.reason,
         expires: now.plus(rule.expire_ms),
     };
-    let made = file(&ask.house.app.db, &new, &rule, now).await.map_err(|error| match error
-        .downcast_ref::<TooManyWaiting>(
-    ) {
-        Some(refused) => Problem::conflict("too-many-waiting", refused.to_string()),
-        None => error.into(),
+    let made = file(&ask.house.app.db, &new, &rule, now).await.map_err(|error| {
+        if let Some(refused) = error.downcast_ref::<TooManyWaiting>() {
+            return Problem::conflict("too-many-waiting", refused.to_string());
+        }
+        match error.downcast_ref::<TooManyFiled>() {
+            Some(refused) => Problem::conflict("too-many-changes", refused.to_string()),
+            None => error.into(),
+        }
     })?;
     let change_request = ChangeRequestView::of(&made, ask.change_reader(now)?);
     let answer = serde_json::to_vec(&WaitingChange { change_request });

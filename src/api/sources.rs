@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 pub(super) fn noun() -> Noun {
     Noun::new("sources and settings")
+        .expensive()
         .get(
             "/sources",
             Needs::Somewhere(Permission::View),
-            "The data sources and the jobs on each; where each is, only for who administers all",
+            "The data sources that the caller's groups may use, and the jobs on each; where each is, only for who administers all",
             list,
         )
         .get(
@@ -33,7 +34,12 @@ async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> 
         true => as_json(uses),
         false => brief(uses, |group| ask.allows(Permission::View, group)),
     };
-    Ok(Page::whole(Uses::all(&defs).iter().map(one).collect()))
+    let seen = ask.caller()?.grants.places(Permission::View);
+    let may_be_used = |uses: &&Uses<'_>| match &seen {
+        Some(groups) => groups.iter().any(|group| uses.source.access.allows(group)),
+        None => true,
+    };
+    Ok(Page::whole(Uses::all(&defs).iter().filter(may_be_used).map(one).collect()))
 }
 
 async fn settings(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {

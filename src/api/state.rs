@@ -14,8 +14,8 @@ use crate::app::access::{Known, Porter, Shown, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
 use crate::domain::four_eyes::FourEyesRules;
-use crate::engine::admin::registry_api::Desk;
-use crate::engine::health::Vitals;
+use crate::engine::cluster::health::Vitals;
+use crate::engine::xxl::admin::registry_api::Desk;
 use anyhow::Result;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -74,7 +74,7 @@ impl House {
         let needs_executor_certificate =
             app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
         let executor_limits = Limits::default();
-        let read_limits = ReadLimits::new(&app.config.limits);
+        let read_limits = ReadLimits::new(&app.config.limits)?;
         let four_eyes = app.config.four_eyes()?;
         Ok(Self {
             app,

@@ -56,7 +56,7 @@ impl Sent {
             expired: Arc::default(),
         };
         let (expired, seconds) = (budget.expired.clone(), limits.definition_sec);
-        let place = ask.house.read_limits.enter_definition().await?;
+        let place = ask.house.read_limits.enter_definition(ask.caller()?.user_id).await?;
         let reading = on_busy_thread(move || {
             // Held by the thread: a caller who hangs up makes no room for another reading.
             let _place = place;

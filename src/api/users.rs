@@ -3,7 +3,7 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
 use crate::api::path_params::NamePath;
-use crate::api::problem::Problem;
+use crate::api::problem::{PermissionScope, Problem};
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::Said;
 use crate::api::session::{Done, Sessions, display_name, sessions_of};
@@ -265,7 +265,7 @@ async fn change(ask: Ask, who: NamePath, sent: Edit) -> Result<Said<UserDocument
     let name = named(&who)?;
     let touches = sent.display_name.is_some() || sent.lang.is_some() || sent.is_active.is_some();
     if touches && !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
-        return Err(Problem::forbidden(Permission::Admin));
+        return Err(Problem::forbidden(Permission::Admin, PermissionScope::AllGroups));
     }
     let change = Change {
         display_name: sent.display_name.map(|d| display_name(Some(d), &name)).transpose()?,

@@ -25,18 +25,21 @@ pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
     Noun::new("versions")
         .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list)
+        .expensive()
         .media(
             ("/groups/{group}/versions/{no}", YAML),
             needs,
             "A version of a group as a definition file",
             one,
         )
+        .expensive()
         .get(
             "/groups/{group}/versions/{no}/diff/{other}",
             needs,
             "What `other` has that version `no` has not, and the reverse; 0 is nothing, now is what is stored",
             diff,
         )
+        .expensive()
         .media(
             ("/definition/export", YAML),
             needs,
@@ -107,7 +110,6 @@ async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
 }
 
 async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
-    let _place = ask.expensive().await?;
     let group = authorize::group(&ask, Permission::View, &two.group)?;
     let other = match two.other.as_str() {
         "now" => None,
@@ -136,7 +138,6 @@ struct Wanted {
 }
 
 async fn export(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Response, Problem> {
-    let _place = ask.expensive().await?;
     let format = match wanted.format.as_deref() {
         None | Some("yaml") => Format::Yaml,
         Some("json") => Format::Json,

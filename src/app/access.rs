@@ -31,7 +31,7 @@ use crate::domain::access::{Grant, Grants, Permission, Where};
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
 use crate::engine::clock::Clock;
-use crate::engine::secret_encryption::KeyRing;
+use crate::engine::secrets::encryption::KeyRing;
 use crate::store::api_token::Token;
 use crate::store::audit::{Operator, record_one as record};
 use crate::store::user::User;

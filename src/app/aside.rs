@@ -4,8 +4,8 @@
 use crate::app::App;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
-use crate::engine::backfill::{Request, Resumption};
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::backfill::{Request, Resumption};
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 use tokio::runtime::Handle;

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::domain::certificate_expiry::{CertificateEnd, CertificateRole, due_ends};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::metrics::Meter;
+use crate::engine::observe::metrics::Meter;
 use crate::outbound::NamedFile;
 use std::sync::Arc;
 use std::time::Duration;

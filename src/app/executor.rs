@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::domain::text::clip;
 use crate::domain::xxl_run::AppName;
-use crate::engine::executor::{Executor, Options};
+use crate::engine::xxl::executor::{Executor, Options};
 use crate::outbound::ClientTlsFiles;
 use crate::remote::admin::{Admins, Dialect, Settings};
 use anyhow::Result;

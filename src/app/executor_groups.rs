@@ -5,8 +5,8 @@ use crate::domain::executor::address::{BadAddress, ExecutorUrl, Place};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
 use crate::domain::time::Millis;
 use crate::domain::xxl_run::AppName;
-use crate::engine::admin::registry_api::refuse_own_port;
-use crate::engine::admin::token::{self, TokenError};
+use crate::engine::secrets::executor_token::{self, TokenError};
+use crate::engine::xxl::admin::registry_api::refuse_own_port;
 use crate::store::audit::{Operator, record_one as record};
 use crate::store::executor_group::{self as groups, ADDRESSES_MOST, KeptToken, StoredGroup};
 use crate::store::{self, Tx, executor_registry, executor_run};
@@ -112,7 +112,7 @@ impl App {
     ) -> Result<Option<SecretString>> {
         let group = checked(group, &self.config.own_ports()?)?;
         let (made, token) = token_of(chosen)?;
-        let kept = token::kept(&group.app_name, &token).map_err(BadGroup::Token)?;
+        let kept = executor_token::kept(&group.app_name, &token).map_err(BadGroup::Token)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         if groups::find(&mut tx, &group.app_name).await?.is_some() {
@@ -165,7 +165,7 @@ impl App {
         chosen: Option<SecretString>,
     ) -> Result<Option<SecretString>> {
         let (made, token) = token_of(chosen)?;
-        let kept = token::kept(app, &token).map_err(BadGroup::Token)?;
+        let kept = executor_token::kept(app, &token).map_err(BadGroup::Token)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         if !groups::set_token(&mut tx, app, &kept, now).await? {
@@ -220,7 +220,7 @@ fn token_of(chosen: Option<SecretString>) -> Result<(Option<SecretString>, Secre
     match chosen {
         Some(chosen) => Ok((None, chosen)),
         None => {
-            let made = token::fresh().map_err(BadGroup::Token)?;
+            let made = executor_token::fresh().map_err(BadGroup::Token)?;
             Ok((Some(made.clone()), made))
         }
     }

@@ -8,7 +8,7 @@ use crate::domain::transport::with_verified_tls;
 use crate::domain::user::UserName;
 use crate::domain::xxl_run::AppName;
 use crate::domain::xxl_tables::XxlTables;
-use crate::engine::admin::token::{self, TokenError};
+use crate::engine::secrets::executor_token::{self, TokenError};
 use crate::import::{NewExecutors, NewUser};
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
@@ -111,7 +111,7 @@ impl App {
             match new.token.as_ref().or(token) {
                 Some(token) => {
                     let app = &new.group.app_name;
-                    let sealed = token::kept(app, token);
+                    let sealed = executor_token::kept(app, token);
                     kept.push(sealed.map_err(|error| NotFromXxl::Token(app.clone(), error))?);
                 }
                 None => without.push(new.group.app_name.as_str()),

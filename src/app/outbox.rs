@@ -7,7 +7,7 @@ use crate::domain::lang::Lang;
 use crate::domain::notification::{Both, Letter};
 use crate::domain::outbox_schedule;
 use crate::domain::time::Millis;
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::outbox::{self, Sender};
 use crate::notify::{self, Carriers, Message, Rendered, Templates};
 use anyhow::Result;

@@ -12,7 +12,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::queue::QueueEntry;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::open_batch::Refused;
+use crate::engine::opening::refused::Refused;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 

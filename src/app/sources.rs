@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::domain::source::Source;
 use crate::domain::time::Millis;
 use crate::domain::tx_class::TxClass;
-use crate::engine::secret::read_source_password;
+use crate::engine::attempt::secret_reader::read_source_password;
 use crate::handler::source;
 use crate::store;
 

@@ -5,7 +5,7 @@ use crate::domain::action::Action;
 use crate::domain::action_plan::Cause;
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
-use crate::engine::operator_actions::Acted;
+use crate::engine::operate::operator_actions::Acted;
 use crate::view::act::{Row, then};
 use serde_json::json;
 

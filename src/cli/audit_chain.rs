@@ -6,7 +6,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::audit_chain::AuditHead;
 use crate::domain::lang::Lang;
 use crate::domain::time::Millis;
-use crate::engine::audit_chain::{self, ChainReport};
+use crate::engine::operate::audit_chain::{self, ChainReport};
 use crate::view::audit::ChainedActLine;
 use anyhow::Result;
 use clap::Args;

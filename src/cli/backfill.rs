@@ -11,11 +11,11 @@ use crate::domain::backfill::BackfillStatus;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::domain::time::span_words;
-use crate::engine::backfill::{
+use crate::engine::dispatch::backfill::{
     self, NotBackfilled, Request, Resumption, Survey, survey, survey_of_nothing,
 };
-use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store;
 use crate::view::backfill::{View, row_as_json};
 use anyhow::Result;

@@ -9,7 +9,7 @@ use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::span_words;
 use crate::engine::News;
-use crate::engine::backfill::BatchNews;
+use crate::engine::dispatch::backfill::BatchNews;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

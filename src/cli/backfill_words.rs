@@ -5,7 +5,7 @@ use crate::domain::backfill::{Action, BackfillStatus, EntryStatus, Found, OnFail
 use crate::domain::id::BackfillId;
 use crate::domain::lang::Lang;
 use crate::domain::time::span_words;
-use crate::engine::backfill::{Request, Survey};
+use crate::engine::dispatch::backfill::{Request, Survey};
 use crate::store::backfill::{Backfill, Shown};
 use crate::view::backfill::{View, done_of};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::lang::Lang;
 use crate::domain::queue::QueueStatus;
-use crate::engine::create_batch::open_unowned;
+use crate::engine::opening::create_batch::open_unowned;
 use crate::store;
 use crate::view::batch::View;
 use crate::view::batches::{Brief, Listed};

@@ -10,7 +10,7 @@ use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Sc
 use crate::domain::id::CalendarCode;
 use crate::domain::lang::Lang;
 use crate::domain::time::day_in;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::view::calendar::{as_json, listed};
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate};

@@ -7,7 +7,7 @@ use crate::cli::run::{standings, to_the_end};
 use crate::cli::watch::Watch;
 use crate::domain::id::BatchId;
 use crate::domain::rerun::UnknownJobs;
-use crate::engine::open_batch::Refused;
+use crate::engine::opening::refused::Refused;
 use crate::store;
 use anyhow::Result;
 use tokio::sync::mpsc;

@@ -7,8 +7,8 @@ use crate::domain::four_eyes::{
     ChangeDecider, ChangeDecisionRefused, ChangeRequestId, ChangeVerdict,
 };
 use crate::domain::lang::Lang;
-use crate::engine::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::change_requests::{ChangeDecisionRequest, NoChangeRequest, decide};
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::change_request::{self, ChangeFilter};
 use crate::view::change_request::{ChangeReader, ChangeRequestDetail, ChangeRequestView};
 use anyhow::{Context as _, Result};

@@ -15,7 +15,7 @@ use crate::domain::lang::Lang;
 use crate::domain::preflight::PreflightProblem;
 use crate::domain::source::Source;
 use crate::engine::clock::Clock;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::view::change::{Changed, FaultAt};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result;

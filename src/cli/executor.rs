@@ -9,7 +9,7 @@ use crate::cli::serve::{Works, watch};
 use crate::cli::{BadInput, Ended, Global, out};
 use crate::config::Duty;
 use crate::domain::lang::Lang;
-use crate::engine::executor::Executor;
+use crate::engine::xxl::executor::Executor;
 use anyhow::Result;
 use clap::Args;
 use secrecy::SecretString;

@@ -7,7 +7,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
 use crate::domain::lang::Lang;
 use crate::domain::xxl_run::AppName;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::audit::Operator;
 use crate::view::executor::{ExecutorGroupDocument, document};
 use anyhow::Result;

@@ -9,8 +9,8 @@ use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::required_permissions::Demands;
 use crate::domain::trigger::TriggerDef;
-use crate::engine::change_requests::{BypassedChange, record_bypass};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::change_requests::{BypassedChange, record_bypass};
+use crate::engine::operate::operator_actions::operator_here;
 use anyhow::Result;
 
 /// A change by the right `force` in these groups.

@@ -5,7 +5,7 @@ use crate::app::{self, Apply, Brought, EmptyDatabase};
 use crate::cli::import::{To, deliver_more};
 use crate::cli::{BadInput, Ended, Global};
 use crate::domain::lang::Lang;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::import::{self, Beyond, Children, Level, Note, Origin, Words, XxlAsked};
 use anyhow::Result;
 use clap::{Args, ValueEnum};

@@ -8,7 +8,7 @@ use crate::domain::lang::Lang;
 use crate::domain::metadata_gap::MetadataGap;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::trigger::schedule_actions::{self, Deed, OpenBatches, PastTimes};
 use crate::store::{self, metadata_gap};
 use anyhow::Result;

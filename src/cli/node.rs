@@ -7,7 +7,7 @@ use crate::domain::lang::Lang;
 use crate::domain::script_isolation::ScriptIsolationReport;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::audit::Entry;
 use crate::store::node::{Member, Stay};
 use crate::store::{self, audit};

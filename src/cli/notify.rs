@@ -11,7 +11,7 @@ use crate::domain::lang::Lang;
 use crate::domain::outbox_schedule::Snooze;
 use crate::engine::clock::Clock;
 use crate::engine::host_name;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::{audit, outbox};
 use crate::view::outbox::snooze as snooze_json;
 use anyhow::{Context as _, Result};

@@ -3,7 +3,7 @@
 use crate::cli::out;
 use crate::cli::progress::Show;
 use crate::domain::lang::Lang;
-use crate::engine::unfinished_opening::OpeningProgress;
+use crate::engine::opening::unfinished_opening::OpeningProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Shows the steps of openings, one batch after the other.

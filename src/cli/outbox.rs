@@ -6,7 +6,7 @@ use crate::cli::{BadInput, Ended, Global, out};
 use crate::domain::job_key::JobFilter;
 use crate::domain::lang::Lang;
 use crate::domain::outbox_schedule::MailStatus;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::outbox::{self, Filter, Shown};
 use crate::store::{Tx, audit};
 use crate::view::outbox::{as_json, whole};

@@ -5,7 +5,7 @@ use crate::cli::progress::Show;
 use crate::cli::retention_words as words;
 use crate::cli::{BadInput, Ended, Global, batch, out};
 use crate::domain::lang::Lang;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::retention::{self, ByTable, Options, Rest, Sweeper, Swept, Wish};
 use crate::store;
 use crate::view::retention::as_json;

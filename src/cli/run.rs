@@ -17,12 +17,13 @@ use crate::domain::job::Definition;
 use crate::domain::lang::Lang;
 use crate::domain::rerun::UnknownJobs;
 use crate::engine::News;
-use crate::engine::dispatcher::{BatchStanding, QueueDispatcher};
-use crate::engine::open_batch::{Refused, ReportProgress};
+use crate::engine::dispatch::dispatcher::{BatchStanding, QueueDispatcher};
+use crate::engine::dispatch::open::ReportProgress;
+use crate::engine::observe::traces::Tracer;
+use crate::engine::opening::refused::Refused;
+use crate::engine::opening::unfinished_opening::OpeningProgress;
 use crate::engine::outbox::Sender;
-use crate::engine::traces::Tracer;
 use crate::engine::trigger::schedule_actions::refuse_while_suspended;
-use crate::engine::unfinished_opening::OpeningProgress;
 use crate::store;
 use crate::view::batch::View;
 use anyhow::{Context as _, Result};
@@ -91,11 +92,15 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let mut display = OpeningDisplay::new(show, global.lang());
     let mut report = |progress: OpeningProgress| display.show(&progress);
+    breach::warn(&app, &defs, global.lang()).await?;
+    heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
     let renewals = dispatcher.keep_lease();
+    // Either way the definition is gone before the batch runs: of 100,000 jobs it is 170 MB.
     let opened = if args.resume {
+        let defs = defs;
         resume::resume(&app, &mut dispatcher, &defs, &order, args.how(), &mut report).await
     } else {
-        open_each(&mut dispatcher, &defs, &order, global.lang(), &mut report).await
+        open_each(&mut dispatcher, defs, &order, global.lang(), &mut report).await
     };
     renewals.end().await;
     drop(display);
@@ -112,9 +117,6 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
     if !args.quiet {
         standings.iter().for_each(|one| announce(one, global.lang()));
     }
-    breach::warn(&app, &defs, global.lang()).await?;
-    heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
-    drop(defs);
     // Read while the first jobs run.
     let expected = Watch::of(&app, &ids, global.lang());
     let shown = progress::watch(news, show, (total, done), expected);
@@ -177,12 +179,14 @@ async fn refuse_hopeless(
 /// Opens the batches of an order, and says which of them exist already.
 async fn open_each(
     dispatcher: &mut QueueDispatcher,
-    defs: &Definition,
+    defs: Definition,
     order: &BatchOrder,
     lang: Lang,
     report: ReportProgress<'_>,
 ) -> Result<Vec<BatchId>> {
-    let made = dispatcher.open_each(defs, order, &app::whoami(), report).await?;
+    let made = dispatcher.create_batches(&defs, order, &app::whoami()).await?;
+    drop(defs);
+    dispatcher.read_opened(&made, report).await?;
     note_existing(&made.existing, lang);
     Ok(made.opened)
 }

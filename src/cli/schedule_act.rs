@@ -8,7 +8,7 @@ use crate::cli::{Ended, Global, batch, four_eyes, out, schedule_words};
 use crate::domain::id::{BatchNo, TriggerCode};
 use crate::domain::lang::Lang;
 use crate::domain::trigger::{Given, Trigger, TriggerDef, TriggerWords};
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::trigger::schedule_actions::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
 use crate::view::schedule::{as_json, local};

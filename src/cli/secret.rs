@@ -10,9 +10,9 @@ use crate::domain::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::operator_actions::operator_here;
-use crate::engine::secret::usable;
-use crate::engine::secret_encryption::{self, KeyRing};
+use crate::engine::attempt::secret_reader::usable;
+use crate::engine::operate::operator_actions::operator_here;
+use crate::engine::secrets::encryption::{self, KeyRing};
 use crate::store::audit::Entry;
 use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
@@ -110,7 +110,7 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
         SecretVerb::Key => {
-            let key = secret_encryption::new_key().map_err(|e| BadInput(e.to_string()))?;
+            let key = encryption::new_key().map_err(|e| BadInput(e.to_string()))?;
             out::line(key.expose_secret());
         }
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),

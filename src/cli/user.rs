@@ -8,7 +8,7 @@ use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
 use crate::domain::lang::Lang;
 use crate::domain::user::UserName;
-use crate::engine::operator_actions::operator_here;
+use crate::engine::operate::operator_actions::operator_here;
 use crate::store::user::User;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};

@@ -5,7 +5,7 @@ use crate::db::sqlite_file::{metadata_file, with_companions};
 use crate::domain::id::GroupCode;
 use crate::domain::script_isolation::{ANY_GROUP, IsolationPolicy, ScriptUsers};
 use crate::domain::script_limits::{CgroupPolicy, ScriptLimitSettings, ScriptLimits};
-use crate::engine::secret_encryption::KEY_FILE_VARIABLE;
+use crate::engine::secrets::encryption::KEY_FILE_VARIABLE;
 use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::script_confinement::ScriptFiles;
 use crate::secret_store::secret_file::resolve_path;

@@ -1,141 +1,33 @@
 //! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
 //! May name: domain, secret_store, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
-//! `dispatcher` decides what starts next, `worker` runs it, `operator_actions` does what operators ask for, `node` and
-//! `heartbeat` keep the lease of this process, `acquire_batches` takes unowned batches. `executor` is an executor of an
-//! XXL-JOB admin, `admin` is the admin of other executors.
+//! Story order: clock, db_retry, host, lease, news, options, hints, secrets, observe, opening, attempt, cluster, operate, xxl, dispatch, trigger, outbox, retention.
+//! Each folder is a part, and names only parts that stand before it in that order (tests/it/layers.rs). `opening` writes
+//! the rows of a batch, `attempt` runs one attempt, `cluster` keeps the lease and knows the other nodes, `operate` does
+//! what people ask for, and `dispatch` decides what starts next and brings them together.
 
-pub mod acquire_batches;
-mod active;
-pub mod admin;
-pub mod approvals;
-mod attempt_record;
-pub mod audit_chain;
-pub mod backfill;
-pub mod change_requests;
-mod claim;
-mod claim_ack;
-mod claim_check;
+pub mod attempt;
 pub mod clock;
-mod commit;
-pub mod create_batch;
-mod cross_batch_dependencies;
+pub mod cluster;
 mod db_retry;
-mod detect_orphans;
-pub mod dispatcher;
-mod earlier;
-mod edge_conditions;
-pub mod executor;
-mod fan_out;
-pub mod health;
-mod heartbeat;
-mod held_locks;
+pub mod dispatch;
 pub mod hints;
-mod large_values;
-mod late_results;
-mod lateness_alerts;
-mod launch;
-mod log_storage;
-mod long_running_alerts;
-pub mod metrics;
-mod node;
-mod node_metrics;
-mod node_registry;
-pub mod open_batch;
-pub mod operator_actions;
+mod host;
+mod lease;
+mod news;
+pub mod observe;
+pub mod opening;
+pub mod operate;
+mod options;
 pub mod outbox;
-pub mod pause;
-mod progress_events;
-mod reap_orphans;
-mod refresh_definition;
-mod rejected_access;
-mod remote_attempts;
 pub mod retention;
-mod run_loop;
-pub mod secret;
-pub mod secret_encryption;
-pub mod secret_rekey;
-mod secret_store_wait;
-mod settle_attempt;
-mod shutdown;
-mod start_gate;
-mod stop_batch;
-mod sub_batches;
-mod suspension;
-pub mod traces;
+pub mod secrets;
 pub mod trigger;
-pub mod unfinished_opening;
-mod worker;
-mod writes;
-
-use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::domain::queue::QueueStatus;
-use crate::domain::time::Millis;
-use crate::remote::executors::ClientTlsFiles;
-use crate::secret_store::SecretStores;
+pub mod xxl;
 
 pub use crate::domain::node_placement::{Role, Roles};
-pub use cross_batch_dependencies::read as outside;
-pub use node::Node;
-pub use node::host_name;
-
-/// Settings of the engine.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Jobs that run at once in this process, at most.
-    pub max_parallel: u32,
-    /// Waiting that counts as much as one point of priority.
-    pub ageing_ms: i64,
-    /// How long a process may be silent before others may take over what it owns.
-    pub lease_ms: i64,
-    /// How often a running body's new log lines are stored.
-    pub log_flush_ms: u64,
-    /// Bytes of log kept per try.
-    pub log_max_bytes: usize,
-    /// A job is parked when so many workers in a row have died while it ran.
-    pub park_after: u32,
-    /// How long a process that leaves waits for what runs before it hands back what may be.
-    pub drain_ms: i64,
-    /// What TLS to executors of XXL-JOB needs.
-    pub executor_tls: ClientTlsFiles,
-    /// What this process is to others.
-    pub node: NodeOptions,
-    /// Where secrets of the installation are.
-    pub secret_stores: SecretStores,
-}
-
-/// What a process is to others.
-#[derive(Clone, Debug, Default)]
-pub struct NodeOptions {
-    /// Its name; the machine's when it is empty.
-    pub name: String,
-    /// What it is for; with none it does its own order and is offered nothing.
-    pub roles: Roles,
-    /// Labels that jobs may ask for.
-    pub labels: Vec<String>,
-    /// Where it answers to HTTP.
-    pub address: Option<String>,
-}
-
-/// News of a change that is committed; for whoever shows progress. Losing one loses nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
-    /// When.
-    pub at: Millis,
-    /// Which batch.
-    pub batch_no: BatchNo,
-    /// Of which group.
-    pub group: GroupCode,
-    /// Which job.
-    pub job_code: JobCode,
-    /// Its state from now on.
-    pub status: QueueStatus,
-    /// Which start.
-    pub attempt: u32,
-    /// How long the try took, when one ended; milliseconds.
-    pub took_ms: Option<i64>,
-    /// What was said.
-    pub message: Option<String>,
-    /// When it may start again.
-    pub not_before: Option<Millis>,
-}
+pub use cluster::node::Node;
+pub use host::host_name;
+pub use news::News;
+pub use opening::cross_batch::read as outside;
+pub use options::{NodeOptions, Options};

@@ -12,9 +12,10 @@ use crate::domain::notification::Letter;
 use crate::domain::outbox_schedule::{self, Snooze};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::heartbeat::Heart;
-use crate::engine::metrics::Meter;
+use crate::engine::cluster::heartbeat::Heart;
+use crate::engine::cluster::process::Process;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::observe::metrics::Meter;
 use crate::notify::{Carriers, Templates};
 use crate::store::outbox::{self, Claimed, Mark, Waiting};
 use crate::store::{self, Db, Tx};
@@ -130,10 +131,9 @@ pub struct Sender {
 impl QueueDispatcher {
     /// What sends the outbox in the process that this dispatcher is.
     pub fn sender(&self, carriers: Carriers, templates: Templates, options: Options) -> Sender {
-        let place = (self.db.clone(), self.clock.clone());
-        let (me, heart) = (self.node.id().clone(), Some(self.heart.clone()));
-        let sender = Sender::new(place, me, carriers, templates, options);
-        Sender { heart, meter: self.meter.clone(), ..sender }
+        let Process { db, clock, node, heart, meter, .. } = self.process().clone();
+        let sender = Sender::new((db, clock), node.id().clone(), carriers, templates, options);
+        Sender { heart: Some(heart), meter, ..sender }
     }
 }
 
@@ -191,7 +191,7 @@ impl Sender {
         }
         drop(on_their_way);
         unmarked.iter().for_each(|(_, mark)| all.count(mark));
-        self.meter.mails(&all);
+        self.meter.mails(all.sent, all.again, all.failed);
         self.unmarked = unmarked;
         self.mark_left(self.clock.now()).await?;
         broken.map_or(Ok(all), Err)

@@ -18,9 +18,10 @@ pub use survey::{AgedGoes, Goes, OfGroup, Survey, survey};
 use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::dispatcher::QueueDispatcher;
-use crate::engine::heartbeat::Heart;
-use crate::engine::metrics::Meter;
+use crate::engine::cluster::heartbeat::Heart;
+use crate::engine::cluster::process::Process;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::observe::metrics::Meter;
 use crate::store::audit::Operator;
 use crate::store::lock::{self, RETENTION_LOCK};
 use crate::store::retention::Aged;
@@ -145,12 +146,11 @@ pub struct Sweeper {
 impl QueueDispatcher {
     /// What removes old rows in the process that this dispatcher is.
     pub fn sweeper(&self, options: Options) -> Sweeper {
-        let by = Operator::new("serve".to_owned(), super::node::host_name());
+        let by = Operator::new("serve".to_owned(), crate::engine::host::host_name());
         let wish = Wish { by, reason: None, limit: None };
-        let (db, clock) = (self.db.clone(), self.clock.clone());
-        let heart = Some(self.heart.clone());
-        let me = self.node.id().clone();
-        Sweeper { heart, meter: self.meter.clone(), ..Sweeper::new((db, clock), me, options, wish) }
+        let Process { db, clock, node, heart, meter, .. } = self.process().clone();
+        let sweeper = Sweeper::new((db, clock), node.id().clone(), options, wish);
+        Sweeper { heart: Some(heart), meter, ..sweeper }
     }
 }
 

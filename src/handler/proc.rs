@@ -211,6 +211,9 @@ impl Call<'_> {
 
     /// An error of the call itself. Without the right to call it the server refused it before anything ran.
     fn call_fault(&self, routine: &Routine, error: SessionError) -> Fault {
+        if !matches!(error, SessionError::Braked) {
+            self.log.line(Stream::System, format!("{} failed: {error}", place(routine)));
+        }
         let SessionError::Database(said) = &error else { return Fault::At(place(routine), error) };
         if !said.is_execute_denied(&routine.schema, &routine.name) {
             return Fault::At(place(routine), error);

@@ -1,5 +1,6 @@
 //! SQL: statements on a data source, one at a time.
 
+use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::Session;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
@@ -16,6 +17,9 @@ use crate::handler::run_on_source::{self, Body, Fault};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
+
+/// How many lines of a failed statement go to the log; the definition has the rest.
+const FAILED_LINES: usize = 40;
 
 /// The SQL handler.
 pub(crate) struct Sql;
@@ -228,7 +232,7 @@ impl<'a> Run<'a> {
 
     /// Rolls back after a fault; a connection that cannot even do that rolls back by its end.
     async fn undo(&self, session: &mut Session, fault: Fault) -> Fault {
-        use crate::db::fault::SessionError::Lost;
+        use SessionError::Lost;
         if !matches!(fault, Fault::At(_, Lost(_))) && session.rollback().await.is_ok() {
             self.log.line(Stream::System, "rolled back");
         }
@@ -259,7 +263,7 @@ impl<'a> Run<'a> {
             session
                 .run_into(&text, &args, &mut results)
                 .await
-                .map_err(|error| Fault::At(self.place(at), error))?;
+                .map_err(|error| self.failed(at, error))?;
             self.say(at, before, &results, start.ms());
             log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
         }
@@ -272,9 +276,24 @@ impl<'a> Run<'a> {
         let (mut results, start) = (bind::results(self.limits), Stopwatch::start());
         let (text, args) = self.only()?;
         let done = session.change_alone(&text, &args, &mut results).await;
-        done.map_err(|error| Fault::At(self.place(0), error))?;
+        done.map_err(|error| self.failed(0, error))?;
         self.say(0, (0, 0), &results, start.ms());
         Ok(bind::outputs(results, self.limits))
+    }
+
+    /// The fault of the statement `at`. Its text goes to the log as it was written, with names in place of
+    /// values: the message alone does not show which table or column is meant.
+    fn failed(&self, at: usize, error: SessionError) -> Fault {
+        let place = self.place(at);
+        if matches!(error, SessionError::Braked) {
+            // It was stopped, which the log says where that was asked for.
+            return Fault::At(place, error);
+        }
+        self.log.line(Stream::System, format!("{place} failed: {error}"));
+        for line in self.statements[at].text.trim().lines().take(FAILED_LINES) {
+            self.log.line(Stream::System, format!("    {line}"));
+        }
+        Fault::At(place, error)
     }
 
     /// Says what the statement `at` did, since so many rows were `(read, changed)`.
@@ -302,11 +321,8 @@ impl<'a> Run<'a> {
 
 /// Writes the warnings of the last statement to the log. They do not change the end of the job:
 /// whether a warning is a failure is the team's to say, by a success rule of the job.
-pub(crate) async fn log_warnings(
-    session: &mut Session,
-    log: &RunLog,
-) -> Result<(), crate::db::fault::SessionError> {
-    use crate::db::fault::SessionError::Lost;
+pub(crate) async fn log_warnings(session: &mut Session, log: &RunLog) -> Result<(), SessionError> {
+    use SessionError::Lost;
     match session.warnings().await {
         Ok(warnings) => {
             say_warnings(&warnings, log);

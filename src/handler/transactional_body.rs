@@ -109,7 +109,7 @@ impl<'a> Once<'a> {
             let found = session.execute(&write.sql, &write.values).await;
             if found.map_err(at("writing its end"))? != 1 {
                 let said = format!("{NOT_OURS}; it was rolled back and nothing took effect");
-                return Err(known(Outcome::ended(End::Failed, said)));
+                return Err(known(Outcome::ended(End::Failed, said).of_lost_row()));
             }
         }
         failpoint!("ledger.before_commit");

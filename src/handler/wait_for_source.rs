@@ -165,5 +165,6 @@ impl<'a> Away<'a> {
 
 /// The end of a try whose row is not its own any more.
 pub(crate) fn not_ours() -> Outcome {
-    Outcome::ended(End::Failed, format!("{NOT_OURS}; nothing was run")).before_it_began()
+    let said = format!("{NOT_OURS}; nothing was run");
+    Outcome::ended(End::Failed, said).before_it_began().of_lost_row()
 }

@@ -239,16 +239,29 @@ async fn fits(tx: &mut Tx, group: &GroupCode, snapshot: &PackedSnapshot) -> Resu
 /// The definition a batch runs. Its queue rows are beside it: a batch that is still being opened is refused
 /// (`StillOpening`).
 pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
-    let (batch, snapshot) = get_with_snapshot(tx, id).await?;
+    let (batch, packed) = get_with_packed_snapshot(tx, id).await?;
     refuse_opening(tx, &batch).await?;
-    Ok(snapshot)
+    packed.unpack()
 }
 
-fn unpacked(id: BatchId, row: &Row) -> Result<Snapshot> {
-    let text = row.text("snapshot")?;
-    // A packed job has some twenty bytes.
-    compute(text.len() / 20, || packed::unpack(&text).map(Snapshot::shared))
-        .with_context(|| format!("read the snapshot of batch {}", id.0))
+/// The definition that a batch runs, as its row has it. What is decided by the row alone is decided before it is
+/// unpacked: 100,000 jobs are 60 MB more.
+pub struct StoredSnapshot {
+    id: BatchId,
+    text: String,
+}
+
+impl StoredSnapshot {
+    fn of(id: BatchId, row: &Row) -> Result<Self> {
+        Ok(Self { id, text: row.text("snapshot")? })
+    }
+
+    /// The definition itself.
+    pub fn unpack(self) -> Result<Snapshot> {
+        // A packed job has some twenty bytes.
+        compute(self.text.len() / 20, || packed::unpack(&self.text).map(Snapshot::shared))
+            .with_context(|| format!("read the snapshot of batch {}", self.id.0))
+    }
 }
 
 /// Takes a batch over from whoever owned it; `false` when it changed hands or state meanwhile.
@@ -301,9 +314,15 @@ pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
 
 /// A batch with the definition that it runs, without a lock.
 pub async fn get_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snapshot)> {
+    let (batch, packed) = get_with_packed_snapshot(tx, id).await?;
+    Ok((batch, packed.unpack()?))
+}
+
+/// As [`get_with_snapshot`], with the definition still packed.
+pub async fn get_with_packed_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, StoredSnapshot)> {
     let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
-    Ok((batch(&row)?, unpacked(id, &row)?))
+    Ok((batch(&row)?, StoredSnapshot::of(id, &row)?))
 }
 
 fn is_gone(id: BatchId) -> String {
@@ -331,7 +350,7 @@ pub async fn snapshots(tx: &mut Tx, ids: &[BatchId]) -> Result<HashMap<BatchId, 
     let mut all = HashMap::new();
     for row in tx.fetch_all(&sql, &values).await.context("read the snapshots of batches")? {
         let id = BatchId(row.int("batch_id")?);
-        all.insert(id, unpacked(id, &row)?);
+        all.insert(id, StoredSnapshot::of(id, &row)?.unpack()?);
     }
     Ok(all)
 }
@@ -479,31 +498,46 @@ pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Pulse>> {
     rows.iter().map(pulse).collect()
 }
 
-/// Ends a batch: its result, nobody's any more; the last run of each of its jobs is noted in
-/// `job_def`. `false` when it is not this owner's any more.
-pub async fn finish(
+/// Ends batches: their results, no owner any more; the last run of each of their jobs is noted in `job_def`, group by
+/// group in the order of their codes (`next_run::refresh` says why). Fails when one is another process's by now.
+pub async fn finish_all(
     tx: &mut Tx,
-    batch: &Batch,
+    finished: &[(Batch, BatchStatus)],
     owner: &NodeId,
-    result: BatchStatus,
     now: Millis,
-) -> Result<bool> {
-    let found = tx
-        .execute(
-            "UPDATE job_batch SET status = ?, owner = NULL, end_time = ?, update_time = ? \
-             WHERE batch_id = ? AND owner = ?",
-            &[
-                result.as_str().into(),
-                now.to_utc().into(),
-                now.to_utc().into(),
-                batch.batch_id.0.into(),
-                owner.0.as_str().into(),
-            ],
-        )
-        .await?;
-    if found != 1 {
-        return Ok(false);
+) -> Result<()> {
+    let mut by_result = BTreeMap::<&str, Vec<BatchId>>::new();
+    for (batch, result) in finished {
+        by_result.entry(result.as_str()).or_default().push(batch.batch_id);
     }
+    for (result, ids) in by_result {
+        let (places, keys) = keys(&ids);
+        let sql = format!(
+            "UPDATE job_batch SET status = ?, owner = NULL, end_time = ?, update_time = ? \
+             WHERE owner = ? AND batch_id IN ({places})"
+        );
+        let (end, owner) = (now.to_utc(), owner.0.as_str());
+        let mut values = vec![result.into(), end.into(), end.into(), owner.into()];
+        values.extend(keys);
+        let found = tx.execute(&sql, &values).await.context("end batches")?;
+        ensure!(
+            found == ids.len() as u64,
+            "{} of {} batches that ended were taken over by another process",
+            ids.len() as u64 - found,
+            ids.len()
+        );
+    }
+    // A later batch of a group comes after an earlier one, as they stand in the list.
+    let mut in_order: Vec<&Batch> = finished.iter().map(|(batch, _)| batch).collect();
+    in_order.sort_by(|one, other| one.values.group.cmp(&other.values.group));
+    for batch in in_order {
+        note_last_runs(tx, batch).await?;
+    }
+    Ok(())
+}
+
+/// Notes the last run of each job of a batch in `job_def`.
+async fn note_last_runs(tx: &mut Tx, batch: &Batch) -> Result<()> {
     tx.execute(
         "UPDATE job_def SET \
          last_run_time = (SELECT q.start_time FROM job_queue q WHERE q.batch_id = ? AND q.job_code = job_def.job_code), \
@@ -520,8 +554,9 @@ pub async fn finish(
             batch.batch_id.0.into(),
         ],
     )
-    .await?;
-    Ok(true)
+    .await
+    .context("note the last runs of jobs")?;
+    Ok(())
 }
 
 /// Notes which row of another batch opened this one.

@@ -315,10 +315,11 @@ pub async fn remove(tx: &mut Tx, queue_id: QueueId, attempt: u32) -> Result<()> 
     Ok(())
 }
 
-/// Removes what was reported about a batch that ends: all of it that counts is settled.
-pub async fn remove_all(tx: &mut Tx, batch: BatchId) -> Result<()> {
-    let sql = "DELETE FROM job_report WHERE batch_id = ?";
-    tx.execute(sql, &[batch.0.into()]).await.context("remove the reports of a batch")?;
+/// Removes what was reported about batches that end: all of it that counts is settled.
+pub async fn remove_all(tx: &mut Tx, ended: &[BatchId]) -> Result<()> {
+    let (places, values) = keys(ended);
+    let sql = format!("DELETE FROM job_report WHERE batch_id IN ({places})");
+    tx.execute(&sql, &values).await.context("remove the reports of batches that ended")?;
     Ok(())
 }
 

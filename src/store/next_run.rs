@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups that one statement names.
 const AT_ONCE: usize = 200;
+/// Groups whose rows one transaction of the trigger core changes. Whoever ends batches of these groups waits for its
+/// commit.
+const GROUPS_PER_TRANSACTION: usize = 20;
 
 /// Groups whose jobs may have got another next run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,14 @@ impl StaleGroups {
         }
     }
 
+    /// In parts that are written in a transaction each. Where all groups are stale there is one part.
+    pub fn parts(&self) -> Vec<Self> {
+        let Self::These(groups) = self else { return vec![self.clone()] };
+        let groups: Vec<&GroupCode> = groups.iter().collect();
+        let part = |some: &[&GroupCode]| Self::These(some.iter().copied().cloned().collect());
+        groups.chunks(GROUPS_PER_TRANSACTION).map(part).collect()
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::These(groups) if groups.is_empty())
@@ -60,6 +71,10 @@ impl StaleGroups {
 }
 
 /// Writes the next run of the jobs of these groups, where it has changed. A job that is not active has none.
+///
+/// Rows are changed group by group in the order of their codes, as those are who end batches (`batch::finish_all`). In
+/// any other order the two lock each other out: with 100 schedules of every second PostgreSQL ended 13 passes of the
+/// trigger core and 4 steps of the dispatcher in 70 s, each after a second of standstill.
 pub async fn refresh(tx: &mut Tx, stale: &StaleGroups) -> Result<()> {
     let by_type = match stale.is_empty() {
         true => return Ok(()),
@@ -124,7 +139,10 @@ async fn refresh_groups(tx: &mut Tx, groups: &NamedGroups, by_type: &NextByType)
     let NamedGroups { condition, values } = groups;
     let own = next_by_group(tx, groups).await?;
     let types = batch_types(tx, groups).await?;
-    for Written { group, next } in written(tx, groups).await? {
+    let mut written = written(tx, groups).await?;
+    // In our order of codes, not in that of the database's collation.
+    written.sort_by(|one, other| one.group.cmp(&other.group));
+    for Written { group, next } in written {
         let batch_type = types.get(&group).cloned().flatten();
         let of_type = batch_type.and_then(|batch_type| by_type.get(&Some(batch_type)));
         let times = [own.get(&group), of_type, by_type.get(&None)];

@@ -3,7 +3,7 @@
 use crate::domain::action::Change;
 use crate::domain::action_plan::Cause;
 use crate::domain::queue::{QueueStatus, RunMode};
-use crate::engine::operator_actions::Line;
+use crate::engine::operate::operator_actions::Line;
 use schemars::JsonSchema;
 use serde::Serialize;
 

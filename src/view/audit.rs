@@ -1,7 +1,7 @@
 //! Acts on record, as documents and as lines of a file.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
-use crate::engine::audit_chain::ChainedAct;
+use crate::engine::operate::audit_chain::ChainedAct;
 use crate::store::audit::Record;
 use crate::view::csv;
 use anyhow::Result;

@@ -5,7 +5,7 @@ use crate::domain::backfill::EntryStatus;
 use crate::domain::id::BackfillId;
 use crate::domain::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::engine::backfill::NotBackfilled;
+use crate::engine::dispatch::backfill::NotBackfilled;
 use crate::store;
 use crate::store::backfill::{Backfill, Shown, ShownBatch};
 use anyhow::Result;

@@ -5,7 +5,7 @@ use crate::domain::four_eyes::{
     ChangeDecider, ChangeRequestStatus, ChangeVerdict, FourEyesRules, GuardedAction,
 };
 use crate::domain::time::Millis;
-use crate::engine::change_requests::may_decide;
+use crate::engine::operate::change_requests::may_decide;
 use crate::store::change_request::{ChangeContent, ChangeRequest};
 use schemars::JsonSchema;
 use serde::Serialize;

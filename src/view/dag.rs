@@ -5,6 +5,7 @@ use crate::definition::did_you_mean;
 use crate::domain::batch::{Batch, BatchOrder, Snapshot, plan};
 use crate::domain::dag::Node;
 use crate::domain::eta::{self, Forecast};
+use crate::domain::history::Basis;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
@@ -107,6 +108,7 @@ fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, Tim
     each.map(|(job, expected)| {
         let timing = Timing {
             est_ms: Some(expected.estimate.p50),
+            is_assumed: expected.estimate.basis == Basis::Assumed,
             slack_ms: expected.slack,
             critical: Some(expected.critical),
         };

@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, HashMap};
 const BATCHES: u32 = 100;
 /// Firings that come next.
 const FIRINGS: u32 = 30;
-/// How far ahead they are looked for.
-const AHEAD_MS: i64 = 7 * 86_400_000;
+/// How far ahead they are looked for: a year-end close is announced for months. A schedule is in the list once, with
+/// its next time, and the list is short, so that looking far costs nothing.
+const AHEAD_MS: i64 = 400 * 86_400_000;
 
 /// A job that failed.
 #[derive(Debug, Serialize, JsonSchema)]

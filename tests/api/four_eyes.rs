@@ -8,7 +8,7 @@ use procession::domain::access::{Permission, Role};
 use procession::domain::four_eyes::{ChangeRequestId, ChangeVerdict};
 use procession::domain::source::DialectName;
 use procession::domain::user::UserId;
-use procession::engine::change_requests::{ChangeDecisionRequest, decide};
+use procession::engine::operate::change_requests::{ChangeDecisionRequest, decide};
 use procession::store::audit::Operator;
 use procession::store::change_request::{self, ApprovedChange, ChangeTaken};
 use serde_json::{Value, json};

@@ -38,6 +38,10 @@ impl House {
         std::fs::write(dir.path().join("d.yaml"), definition).expect("a file");
         let applied = procession(dir.path()).args(["apply", "d.yaml"]).output().expect("it runs");
         assert!(applied.status.success(), "{}", said(&applied));
+        Self::serve_in(dir)
+    }
+
+    fn serve_in(dir: TempDir) -> Self {
         let mut serve = serve(&dir, "");
         let mut lines = BufReader::new(serve.stderr.take().expect("stderr")).lines();
         let (mut address, mut secret) = (None, None);
@@ -84,7 +88,16 @@ impl House {
 
     /// The same with settings.
     pub(crate) async fn with_admin_and(definition: &str, settings: &str) -> Self {
-        let house = Self::open_with(definition, settings);
+        Self::open_with(definition, settings).set_up().await
+    }
+
+    /// One in which nothing is defined yet, with somebody who may do everything.
+    pub(crate) async fn empty_with_admin() -> Self {
+        Self::serve_in(tempfile::tempdir().expect("folder")).set_up().await
+    }
+
+    async fn set_up(self) -> Self {
+        let house = self;
         let body = json!({ "secret": house.secret, "name": NAME, "password": PASSWORD });
         let answer = client()
             .post(format!("{}/api/v1/setup", house.address))
@@ -102,6 +115,11 @@ impl House {
     /// A file beside its database.
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.dir.path().join(name), text).expect("a file");
+    }
+
+    /// The whole path of a file beside its database.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
     }
 
     /// What an executor of XXL-JOB says to it; the answer.

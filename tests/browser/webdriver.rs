@@ -131,6 +131,14 @@ impl Browser {
         self.client.issue_cmd(own).await.expect("the theme is set");
     }
 
+    /// Lets pages be seen on a telephone, 390 pixels wide.
+    pub(crate) async fn is_a_phone(&self) {
+        let params = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+        let body = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": params });
+        let own = Own { path: "goog/cdp/execute", body };
+        self.client.issue_cmd(own).await.expect("the size is set");
+    }
+
     /// What the console of the page has said since it was asked last, and what the policy forbade: errors
     /// and warnings.
     pub(crate) async fn complaints(&self) -> Vec<String> {

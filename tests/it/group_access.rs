@@ -76,7 +76,7 @@ fn a_file_that_names_both_is_refused_at_its_line() {
         write(path, &both);
         refused(path, &["check", "risk.yaml"], words);
         refused(path, &["check", "risk.yaml"], "risk.yaml:12:");
-        refused(path, &["check", "risk.yaml"], "ask the administrators of group fin");
+        refused(path, &["check", "risk.yaml"], "ask an administrator of all groups");
     }
 }
 
@@ -98,8 +98,8 @@ fn what_another_file_keeps_for_its_group_is_refused_before_anything_is_stored() 
         path,
         &of_risk(&format!("{SCRIPT}, params: [{{name: pw, value: '${{secret.FIN_PW}}'}}]")),
     );
-    let words = "job STEAL of group risk may not use secret FIN_PW, which is for fin (owner); ask the \
-                 administrators of group fin";
+    let words = "job STEAL of group risk may not use secret FIN_PW, which is for fin (owner); ask an \
+                 administrator of all groups";
     for args in [
         &["apply", "risk.yaml"][..],
         &["plan", "risk.yaml", "--batch-no", "1"],

@@ -146,6 +146,7 @@ fn enriched(view: View) -> View {
         est_ms: Some(1_500 * i as i64),
         slack_ms: Some(if i.is_multiple_of(2) { 0 } else { 30_000 }),
         critical: Some(i.is_multiple_of(3)),
+        ..Timing::default()
     };
     let external = |job: Option<&str>, child| External {
         batch: "202406".to_owned(),

@@ -9,7 +9,7 @@ use procession::app::App;
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store::{self, node::Stay};
 use reqwest::{Client, Method, StatusCode};
 use rustls::crypto::ring::default_provider;
@@ -200,6 +200,36 @@ async fn one_that_cannot_write_is_not_ready(bench: Bench) {
     house.close().await;
 }
 
+/// What `writes` says comes from the lease, which is written all the while on a server.
+async fn a_row_that_another_session_locks_is_told_of(bench: Bench) {
+    let mut process = bench.process().await;
+    let house = House::of(&process, &bench).await;
+    let defs = defs("jobs:\n  A: { type: NOOP }\n");
+    let opened = process.open(&defs, &order(), "test").await.expect("it is opened");
+    let mut stranger = bench.db.begin().await.expect("a session of somebody else");
+    let lock = "UPDATE job_queue SET message = 'locked' WHERE batch_id = ?";
+    stranger.execute(lock, &[opened[0].0.into()]).await.expect("a lock");
+    let told = async {
+        let text = "no step of any batch could be written for";
+        for _ in 0..600 {
+            let (_, said) = house.get("/readyz").await;
+            if let Some(line) = said.lines().find(|line| line.contains(text)) {
+                assert!(line.starts_with("dispatch") && line.contains("another session"), "{line}");
+                stranger.rollback().await.expect("it lets go");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("it was never told: {}", house.get("/readyz").await.1);
+    };
+    let leaves = CancellationToken::new();
+    let (ended, ()) = tokio::join!(process.run_until_done(&leaves), told);
+    ended.expect("it goes on by itself");
+    let (_, said) = house.get("/readyz").await;
+    assert!(said.contains("the last step of batches is written"), "{said}");
+    house.close().await;
+}
+
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
     let house = House::of(&process, &bench).await;
@@ -302,6 +332,7 @@ on_each_database! {
     one_that_an_operator_drains_is_not_ready
     another_schema_is_not_ready
     one_that_cannot_write_is_not_ready
+    a_row_that_another_session_locks_is_told_of
     what_ran_is_counted_and_nothing_of_it_told
 }
 

@@ -12,7 +12,7 @@ use procession::domain::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
 use procession::engine::Options;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::handler;
 use procession::store;
 use std::collections::BTreeMap;

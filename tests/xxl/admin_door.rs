@@ -232,7 +232,7 @@ async fn a_token_that_was_changed_is_worth_nothing_at_once(desk: Desk) {
     let fresh = "another-token-of-the-team";
     let kept = executor_group::KeptToken {
         sealed: "v1:BBBB".to_owned(),
-        digest: procession::engine::admin::token::digest(fresh.as_bytes()),
+        digest: procession::engine::secrets::executor_token::digest(fresh.as_bytes()),
     };
     let mut tx = desk.db.begin().await.expect("begin");
     let other = crate::xxl::admin_bench::app("other-executor");

@@ -74,7 +74,7 @@ async fn of_two_processes_each_run_has_one_batch(bench: Bench) {
     let db = crate::xxl::desk::connect(&bench.url).await;
     let options = crate::xxl::desk::options(vec![bench.admin.url()], None);
     let other =
-        procession::engine::executor::Executor::new(db.clone(), bench.clock.clone(), options);
+        procession::engine::xxl::executor::Executor::new(db.clone(), bench.clock.clone(), options);
     for round in 0..10_i64 {
         let params = format!(r#"{{"batchNo":"r{round}","type":"monthly","freeText":true}}"#);
         bench.ask("/run", &asked(round, round, &params)).await;

@@ -2,7 +2,7 @@
 
 use crate::xxl::admin::{Admin, Mood, TOKEN};
 use crate::xxl::desk::{APP, Bench, JULY, asked, options};
-use procession::engine::executor::Executor;
+use procession::engine::xxl::executor::Executor;
 use procession::wire::xxl::Dialect;
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use crate::domain::second_factor::{
 };
 use crate::domain::time::Millis;
 use crate::domain::user::{UserId, UserName};
-use crate::engine::secret_encryption::{KeyRing, SealError, second_factor_name};
+use crate::engine::secrets::encryption::{KeyRing, SealError, second_factor_name};
 use crate::store::second_factor::{self, SecondFactor};
 use crate::store::user::User;
 use crate::store::user_session;

@@ -2,9 +2,9 @@
 
 use crate::app::{App, whoami};
 use crate::cli::{BadInput, Ended, Global, batch, out};
-use crate::engine::operator_actions::operator_here;
-use crate::engine::secret_encryption::KeyRing;
-use crate::engine::secret_rekey::{self, KeySurvey, KeyUse, Resealed};
+use crate::engine::operate::operator_actions::operator_here;
+use crate::engine::secrets::encryption::KeyRing;
+use crate::engine::secrets::rekey::{self, KeySurvey, KeyUse, Resealed};
 use crate::store::sealed_text::DefinitionCopy;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -29,10 +29,10 @@ pub(super) async fn rekey(
         false => {
             let by = operator_here(&whoami());
             let now = batch::server_now(app).await?;
-            Some(secret_rekey::reseal(&app.db, &keys, &by, reason, now).await?)
+            Some(rekey::reseal(&app.db, &keys, &by, reason, now).await?)
         }
     };
-    let survey = secret_rekey::survey(&app.db, &keys).await?;
+    let survey = rekey::survey(&app.db, &keys).await?;
     if global.json {
         out::json(&document(&keys, done.as_ref(), &survey))?;
     } else {
@@ -123,8 +123,7 @@ fn document(keys: &KeyRing, done: Option<&Resealed>, survey: &KeySurvey) -> Valu
         let of = survey.definitions.get(&copy).copied().unwrap_or_default();
         texts.insert(key.to_owned(), counts(&of));
     }
-    let replacement =
-        |r: &secret_rekey::ReplacementText| json!({"name": r.name, "sealed": r.sealed});
+    let replacement = |r: &rekey::ReplacementText| json!({"name": r.name, "sealed": r.sealed});
     json!({
         "previous_keys": keys.previous_keys(),
         "resealed": done.map(|done| json!({

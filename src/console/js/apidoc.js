@@ -1,6 +1,6 @@
 // The page about the API: what /api/v1/openapi.json says, for people. Nothing is fetched from elsewhere.
 
-import { lang as chosen } from './i18n.js';
+import { lang as chosen, setLang } from './i18n.js';
 import { store } from './store.js';
 import { h, put } from './ui/dom.js';
 import { en, zh } from './words/apidoc.js';
@@ -266,6 +266,8 @@ function page() {
             lang: other,
             'data-test': 'lang',
             onclick: () => {
+              // This page has its own words; those of the console come later.
+              setLang(other);
               store.set({ lang: other });
               lang = chosen();
               draw();

@@ -1,13 +1,13 @@
 // The console's beginning: who is there, which page, and the frame around it.
 
 import { api, say, ApiError } from './api.js';
-import { t } from './i18n.js';
+import { loadLang, t } from './i18n.js';
 import { closePanel } from './job_panel.js';
-import { begin, redraw, route } from './router.js';
+import { begin, redraw, route, setQuery } from './router.js';
 import { drawGate } from './pages/login.js';
 import { makeShell } from './shell.js';
 import { store } from './store.js';
-import { failed, h, loading, put, regions } from './ui.js';
+import { closeDialogs, failed, h, loading, put, regions } from './ui.js';
 
 const page = (name) => Object.assign(() => import(`./pages/${name}.js`), { page: name });
 
@@ -38,9 +38,6 @@ route('/users/:name', page('user'), { nav: '/users' });
 route('/profile', page('profile'), { nav: '/profile' });
 route('/settings', page('settings'), { nav: '/settings' });
 
-store.dress();
-const messages = regions();
-document.body.append(...messages);
 const host = h('div');
 document.body.prepend(host);
 
@@ -70,7 +67,6 @@ async function draw(found, params, query, path) {
   put(el, loading());
   const ended = [];
   const ctx = { params, query, title: (words) => mine === turn && shell.title(words), onLeave: (fn) => ended.push(fn) };
-  const { setQuery } = await import('./router.js');
   ctx.setQuery = setQuery;
   let mounted;
   try {
@@ -101,7 +97,7 @@ function showShell() {
   shell = makeShell();
   put(host, shell.el);
   if (began) redraw();
-  else begin((...all) => (store.session && shell ? draw(...all) : undefined));
+  else begin((...all) => (store.session && shell ? draw(...all) : undefined), closeDialogs);
   began = true;
 }
 
@@ -114,9 +110,11 @@ function showGate(why) {
   drawGate(host, { why, enter });
 }
 
-function enter(session) {
+async function enter(session) {
   api.forget();
   store.enter(session);
+  // Without the words of the account's language it is the one before.
+  await loadLang(store.lang()).catch(() => {});
   store.dress();
   // Where the set-up began is no page any more.
   if (/^#\/(setup|login)/.test(location.hash)) history.replaceState(null, '', '#/');
@@ -154,23 +152,50 @@ store.on('prefs', () => {
   else if (!store.session) showGate();
 });
 
-async function start() {
-  put(host, h('div.gate', loading()));
+/** The words, and what is made of them; false where they cannot be fetched. */
+async function dress() {
   try {
-    store.options = await api.get('/session/options', {}, { public: true });
+    await loadLang(store.lang());
   } catch {
-    store.options = null;
+    put(
+      host,
+      h('main.gate', h('p', 'The console cannot be loaded. Load the page again. 控制台无法加载，请刷新页面。')),
+    );
+    return false;
   }
+  store.dress();
+  document.body.append(...regions());
+  return true;
+}
+
+const askOptions = () => api.get('/session/options', {}, { public: true }).catch(() => null);
+
+async function start(options = askOptions()) {
+  put(host, h('div.gate', loading()));
+  store.options = await options;
   // Who is known not to be logged in is not asked who it is: the refusal would stand in the browser's log.
   if (store.options?.is_known === false) {
     showGate();
     return;
   }
   try {
-    enter(await api.get('/session', {}, { public: true }));
+    await enter(await api.get('/session', {}, { public: true }));
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) showGate();
-    else put(host, h('main.gate', h('div.gate-card', failed(error, start), h('p.muted', say(error)))));
+    else
+      put(
+        host,
+        h(
+          'main.gate',
+          h(
+            'div.gate-card',
+            failed(error, () => start()),
+            h('p.muted', say(error)),
+          ),
+        ),
+      );
   }
 }
-start();
+// Words and options are fetched side by side.
+const asked = askOptions();
+dress().then((isDressed) => isDressed && start(asked));

@@ -1,11 +1,7 @@
 // Words: every word that people read comes from words/*.js, in English and Chinese with the same keys.
 
-import en from './words/en.js';
-import zh from './words/zh.js';
-import enDesign from './words/en_design.js';
-import zhDesign from './words/zh_design.js';
-
-const WORDS = { en: { ...en, ...enDesign }, zh: { ...zh, ...zhDesign } };
+/** By language, once it is loaded: nobody reads two at a time. */
+const WORDS = {};
 export const LANGUAGES = [
   ['en', 'English'],
   ['zh', '中文'],
@@ -17,16 +13,28 @@ export const lang = () => current;
 /** The tag for Intl and for the html element. */
 export const locale = () => (current === 'zh' ? 'zh-CN' : 'en-GB');
 
+const known = (name) => (LANGUAGES.some(([lang_]) => lang_ === name) ? name : 'en');
+
+export const isLoaded = (name) => known(name) in WORDS;
+
+/** Fetches the words of a language, unless they are there. */
+export async function loadLang(name) {
+  if (isLoaded(name)) return;
+  const next = known(name);
+  const parts = await Promise.all([import(`./words/${next}.js`), import(`./words/${next}_design.js`)]);
+  WORDS[next] = Object.assign({}, ...parts.map((part) => part.default));
+}
+
 export function setLang(next) {
-  current = WORDS[next] ? next : 'en';
+  current = known(next);
   document.documentElement.lang = current;
 }
 
-export const has = (key) => key in WORDS[current] || key in WORDS.en;
+export const has = (key) => key in (WORDS[current] ?? {});
 
 /** The words of a key; `{name}` is replaced, `n` chooses between one and other. */
 export function t(key, values = {}) {
-  let words = WORDS[current][key] ?? WORDS.en[key];
+  let words = WORDS[current]?.[key];
   if (words === undefined) return key;
   if (typeof words === 'object') {
     const form = new Intl.PluralRules(locale()).select(Number(values.n ?? 0));

@@ -7,7 +7,7 @@ import { t } from './i18n.js';
 import { clean, logView } from './log_view.js';
 import { setQuery, to } from './router.js';
 import { yaml } from './edit/yaml.js';
-import { isActive, isFinal, isWaiting } from './status.js';
+import { isActive, isFinal, isGood, isWaiting } from './status.js';
 import {
   badge,
   button,
@@ -24,6 +24,7 @@ import {
   num,
   poll,
   put,
+  sentence,
   settled,
   since,
   table,
@@ -280,12 +281,12 @@ function nowTab(doc, { at, toLog, open: openOther }) {
   const { session, node, expected, below } = doc;
   return [
     error &&
-      (doc.status === 'SUCCESS'
-        ? section(t('job.remark'), h('p', error))
+      (isGood(doc.status)
+        ? section(t('job.remark'), h('div.note', { 'data-test': 'job-remark' }, icon('info'), h('p.grow', error)))
         : section(t('job.error'), h('div.note.note-bad', icon('warning'), h('pre.grow', error), copyButton(error)))),
     why &&
       !(error && why.why.includes(error)) &&
-      section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', why.why)),
+      section(isWaiting(doc.status) ? t('panel.why') : t('panel.what_now'), h('p', sentence(why.why))),
     below?.open > 0 &&
       section(
         t('panel.below'),
@@ -317,7 +318,13 @@ function nowTab(doc, { at, toLog, open: openOther }) {
               t('job.took'),
               doc.duration_ms !== null && doc.duration_ms !== undefined ? duration(doc.duration_ms) : null,
             ],
-            [t('job.usually'), expected ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})` : null],
+            [
+              t('job.usually'),
+              // Without a history of its own it is what other jobs take, which nobody would call usual.
+              expected && expected.basis !== 'assumed'
+                ? `${duration(expected.p50_ms)} (p95 ${duration(expected.p95_ms)})`
+                : null,
+            ],
             [t('job.starts'), doc.attempt ? num(doc.attempt) : null],
             [t('job.failed_tries'), doc.try_count ? num(doc.try_count) : null],
             [t('job.not_before'), doc.not_before && time(doc.not_before, { seconds: true })],

@@ -15,8 +15,12 @@ export const link = (to) => `#${to}`;
 export const to = (parts, ...values) =>
   '#' + parts.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i] ?? '') : ''), '');
 
+/** Whether the page itself went on: a dialog that it has just opened, with a secret shown once, stays. */
+let isOwn = false;
+
 export function go(at) {
   const next = at.startsWith('#') ? at : `#${at}`;
+  isOwn = next !== location.hash;
   if (location.hash === next) render?.();
   else location.hash = next;
 }
@@ -68,10 +72,13 @@ addEventListener('beforeunload', (event) => {
   if (guard) event.preventDefault();
 });
 
-/** Draws the page of the address, now and whenever it changes. */
-export function begin(draw) {
+/** Draws the page of the address, now and whenever it changes; `left` is called when the reader goes to
+ * another, by Back or by a link. */
+export function begin(draw, left = () => {}) {
   let last = location.hash;
   render = async () => {
+    const own = isOwn;
+    isOwn = false;
     if (guard && location.hash !== last) {
       if (!confirm(guard)) {
         history.replaceState(null, '', last || '#/');
@@ -79,6 +86,7 @@ export function begin(draw) {
       }
       guard = null;
     }
+    if (location.hash !== last && !own) left();
     last = location.hash;
     const { path, query } = here();
     const found = match(path);

@@ -83,6 +83,8 @@ const GOOD = new Set(['SUCCESS', 'WARNING', 'FORCED', 'SKIPPED', 'SKIPPED_BRANCH
 export const isWaiting = (status) => WAITING.has(status);
 export const isActive = (status) => ACTIVE.has(status);
 export const isBad = (status) => BAD.has(status);
+/** What failed by itself: who looks for the cause looks here, and not at what it kept from running. */
+export const isFailure = (status) => BAD.has(status) && status !== 'UPSTREAM_FAILED';
 export const isGood = (status) => GOOD.has(status);
 export const isFinal = (status) => BAD.has(status) || GOOD.has(status);
 export const rank = (status) => GLYPHS[status]?.rank ?? 50;
@@ -130,7 +132,8 @@ export function progress(byState, { compact } = {}) {
     .filter(([, n]) => n > 0)
     .sort(([a], [b]) => barOrder(a) - barOrder(b));
   const total = all.reduce((sum, [, n]) => sum + n, 0);
-  const done = all.filter(([k]) => isFinal(k)).reduce((sum, [, n]) => sum + n, 0);
+  // What failed has ended and is not done: "70/70" on a batch that failed would look like success.
+  const done = all.filter(([k]) => isGood(k)).reduce((sum, [, n]) => sum + n, 0);
   const words = all.map(([k, n]) => `${statusWord(k)} ${n}`).join(', ');
   const bar = h(
     'span.bar',

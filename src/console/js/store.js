@@ -1,6 +1,6 @@
 // What the whole console knows: who is logged in and may what, and how the reader likes it.
 
-import { setLang, t } from './i18n.js';
+import { isLoaded, loadLang, setLang, t } from './i18n.js';
 
 const KEY = 'procession.prefs';
 const listeners = new Map();
@@ -35,7 +35,6 @@ export const store = {
 
   enter(session) {
     store.session = session;
-    if (session && !store.prefs.lang && session.user?.lang) setLang(session.user.lang);
     store.tell('session', session);
   },
 
@@ -46,14 +45,22 @@ export const store = {
     } catch {
       // A browser that keeps nothing: it holds until the page is closed.
     }
-    store.dress();
-    store.tell('prefs', store.prefs);
+    const apply = () => {
+      store.dress();
+      store.tell('prefs', store.prefs);
+    };
+    // Another language is shown once its words are there; without them the page stays as it is.
+    if (isLoaded(store.lang())) apply();
+    else loadLang(store.lang()).then(apply, () => store.tell('reach', false));
   },
+
+  /** The language that the reader chose, that of the account, or that of the browser. */
+  lang: () => store.prefs.lang ?? store.session?.user?.lang ?? guess(),
 
   /** Theme, language and width of the page as the reader likes them. */
   dress() {
-    const { theme, lang } = store.prefs;
-    setLang(lang ?? store.session?.user?.lang ?? guess());
+    const { theme } = store.prefs;
+    setLang(store.lang());
     const root = document.documentElement;
     if (theme === 'auto') root.removeAttribute('data-theme');
     else root.setAttribute('data-theme', theme);

@@ -12,7 +12,7 @@ use crate::domain::overlap::Overlap;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::engine::clock::Clock;
-use crate::engine::metrics::Meter;
+use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::hand_over::{Handed, Try};
 use crate::secret_store::SecretStores;
 use crate::store::epoch::{self, Epoch};

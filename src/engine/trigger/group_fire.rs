@@ -12,7 +12,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::overlap::{self, Overlap, Turn};
 use crate::domain::time::Millis;
 use crate::domain::trigger::{QUEUE_DISPATCHER, Trigger};
-use crate::engine::create_batch::new_entries;
+use crate::engine::opening::create_batch::new_entries;
 use crate::engine::trigger::firer::{AWAY_MS, Firer};
 use crate::engine::trigger::hand_over::{Handed, ahead, plans_of};
 use crate::store::batch::FiredBatch;

@@ -1,7 +1,7 @@
 //! The trigger core: schedules become firings, firings become batches.
 //!
 //! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
-//! `hand_over` is the handler that opens batches, `telling` lets owners know.
+//! `hand_over` is the handler that opens batches, `missed_firing_notices` lets owners know.
 
 mod calendars;
 pub mod core;
@@ -16,8 +16,8 @@ pub mod planner;
 pub mod pools;
 pub mod schedule_actions;
 
-use crate::domain::node_placement::Role;
-use crate::engine::dispatcher::QueueDispatcher;
+use crate::engine::cluster::process::Process;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::planner::Planner;
@@ -36,25 +36,21 @@ pub struct TriggerDatabases {
 }
 
 impl QueueDispatcher {
-    /// Whether this process fires schedules: one that only works does not.
-    pub fn fires_schedules(&self) -> bool {
-        self.fleet.roles.is_empty() || self.fleet.roles.contains(&Role::Scheduler)
-    }
-
     /// The trigger core of this process; it lives by the same lease.
     pub fn trigger_core(&self, databases: TriggerDatabases, widths: Widths) -> TriggerCore {
-        let (db, clock, meter) = (self.db.clone(), self.clock.clone(), self.meter.clone());
-        let node = self.node.id().clone();
+        let process = self.process().clone();
+        let Process { db, clock, node, heart, meter, hints, secret_stores } = process;
+        let node = node.id().clone();
         let planner = Planner::new(databases.planning, clock.clone(), node.clone(), meter.clone());
         let firer = Arc::new(
             Firer::new(databases.firing, clock.clone(), node, meter.clone())
-                .with_secret_stores(self.around.secret_stores.clone()),
+                .with_secret_stores(secret_stores),
         );
         let pools = Pools::new(firer, widths);
         let with = (db, clock.clone(), meter.clone());
         TriggerCore {
-            planning: Planning::new(with, planner, self.hints.clone(), self.heart.clone()),
-            ticking: Ticking::new(clock, meter, pools, self.heart.clone()),
+            planning: Planning::new(with, planner, hints, heart.clone()),
+            ticking: Ticking::new(clock, meter, pools, heart),
         }
     }
 }

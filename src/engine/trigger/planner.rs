@@ -10,7 +10,7 @@ use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::domain::trigger::{Trigger, TriggerStatus};
 use crate::engine::clock::Clock;
-use crate::engine::metrics::Meter;
+use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::{follow, missed_firing_notices};
 use crate::store::batch_end_schedules;
 use crate::store::epoch::{self, Epoch};
@@ -238,9 +238,11 @@ impl Planner {
         if self.stale.is_empty() {
             return Ok(());
         }
-        let mut tx = self.door.begin().await?;
-        next_run::refresh(&mut tx, &self.stale).await?;
-        tx.commit().await.context("write the next runs of jobs")?;
+        for part in self.stale.parts() {
+            let mut tx = self.door.begin().await?;
+            next_run::refresh(&mut tx, &part).await?;
+            tx.commit().await.context("write the next runs of jobs")?;
+        }
         self.stale = StaleGroups::default();
         Ok(())
     }

@@ -5,7 +5,7 @@ use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;

@@ -10,7 +10,7 @@ use procession::domain::batch::BatchStatus;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use std::time::Duration;
 
 /// Long enough that a test is through before a lease runs out that nobody renews.

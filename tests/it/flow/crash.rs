@@ -28,7 +28,7 @@ jobs:
 
 /// Beats `beats` times as far as there is something to do; `false` when the batch ended before.
 async fn some_beats(
-    process: &mut procession::engine::dispatcher::QueueDispatcher,
+    process: &mut procession::engine::dispatch::dispatcher::QueueDispatcher,
     beats: u32,
 ) -> bool {
     for _ in 0..beats {

@@ -5,7 +5,7 @@ use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::BatchId;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 
 fn order(batch_no: &str, group: &str) -> BatchOrder {

@@ -6,7 +6,7 @@ use procession::domain::eta::{Forecast, Standing, forecast};
 use procession::domain::history::History;
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::source::DialectName;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 
 /// Three in a row, the second of which fails at its first start, and two beside them.

@@ -12,7 +12,7 @@ use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
 use procession::domain::tx_class::TxClass;
 use procession::domain::value::ValueType;
-use procession::engine::operator_actions::{self, Command};
+use procession::engine::operate::operator_actions::{self, Command};
 use procession::store;
 use procession::store::audit::Operator;
 

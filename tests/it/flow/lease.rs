@@ -7,7 +7,7 @@ use procession::domain::batch::BatchStatus;
 use procession::domain::id::BatchId;
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 use std::path::Path;
 use std::time::Duration;

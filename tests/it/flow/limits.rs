@@ -6,7 +6,7 @@ use procession::domain::id::BatchId;
 use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 use std::path::Path;
 

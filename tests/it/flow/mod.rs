@@ -42,7 +42,7 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::Options;
 use procession::engine::clock::Clock;
-use procession::engine::dispatcher::QueueDispatcher;
+use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

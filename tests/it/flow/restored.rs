@@ -8,7 +8,7 @@ use procession::domain::metadata_gap::HistoryMark;
 use procession::domain::overlap::Overlap;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::engine::create_batch::open_for_anyone;
+use procession::engine::opening::create_batch::open_for_anyone;
 use procession::engine::trigger::schedule_actions::{
     Deed, NotDone, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
 };

@@ -6,7 +6,7 @@ use procession::domain::id::BatchId;
 use procession::domain::queue::QueueStatus;
 use procession::domain::rerun::UnknownJobs;
 use procession::domain::source::DialectName;
-use procession::engine::open_batch::Refused;
+use procession::engine::opening::refused::Refused;
 use procession::store;
 
 async fn run(bench: &Bench, yaml: &str) -> (BatchId, BatchStatus) {
@@ -203,7 +203,7 @@ async fn a_living_process_keeps_its_batch(bench: Bench) {
 
 async fn stop(
     bench: &Bench,
-    process: &mut procession::engine::dispatcher::QueueDispatcher,
+    process: &mut procession::engine::dispatch::dispatcher::QueueDispatcher,
     id: BatchId,
 ) {
     let mut tx = bench.db.begin().await.expect("begin");

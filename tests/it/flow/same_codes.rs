@@ -11,8 +11,8 @@ use procession::domain::job_key::JobKey;
 use procession::domain::queue::RunMode;
 use procession::domain::rerun::{Scope, UnknownJobs};
 use procession::domain::source::DialectName;
-use procession::engine::operator_actions::{self, Command};
-use procession::engine::pause;
+use procession::engine::operate::operator_actions::{self, Command};
+use procession::engine::operate::pause;
 use procession::store;
 use procession::store::audit::Operator;
 
@@ -27,7 +27,7 @@ fn both(text: &str) -> Definition {
 async fn open(
     bench: &Bench,
     defs: &Definition,
-) -> (procession::engine::dispatcher::QueueDispatcher, [BatchId; 2]) {
+) -> (procession::engine::dispatch::dispatcher::QueueDispatcher, [BatchId; 2]) {
     let mut process = bench.process().await;
     let mut ids = Vec::new();
     for group in ["a", "b"] {

@@ -35,6 +35,11 @@ async fn transaction_modes_undo_what_they_promise() {
                     "{}",
                     ran.text()
                 );
+                // The log alone says what failed, and how.
+                let lines = ["statement 3 (line 4) failed: error ", "    INSERT INTO t VALUES (1)"];
+                for line in lines {
+                    assert!(ran.text().contains(line), "{line}: {}", ran.text());
+                }
                 assert_eq!(db.value("SELECT COUNT(*) FROM t").await, left, "{dialect} {mode:?}");
             }
         })

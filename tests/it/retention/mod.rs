@@ -12,7 +12,7 @@ use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::retention::{DAY_MS, EndedBadly, Kept, Need, Rule, Window};
 use procession::domain::source::DialectName;
-use procession::engine::audit_chain::{ChainBreak, seal_acts, verify};
+use procession::engine::operate::audit_chain::{ChainBreak, seal_acts, verify};
 use procession::engine::retention::{Beat, Options, Rest};
 use procession::store::retention::{self, Aged, Cursor};
 use procession::store::{self, Tx};

@@ -186,7 +186,7 @@ async fn seed_after(bench: &Bench) {
 /// one writer; there a step is waited for.)
 async fn amidst_a_step(
     bench: &Bench,
-    process: &mut procession::engine::dispatcher::QueueDispatcher,
+    process: &mut procession::engine::dispatch::dispatcher::QueueDispatcher,
 ) {
     let mut tx = bench.db.begin().await.expect("begin");
     let marked = retention::marked(&mut tx, 64).await.expect("marked");

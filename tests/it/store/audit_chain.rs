@@ -1,10 +1,10 @@
-//! `store::audit_seal` and `engine::audit_chain`.
+//! `store::audit_seal` and `engine::operate::audit_chain`.
 
 use super::{Place, T0, later};
 use procession::domain::audit_chain::AuditHead;
 use procession::domain::time::Millis;
-use procession::engine::audit_chain::{ChainBreak, ChainReport, seal_acts, verify};
 use procession::engine::clock::Clock;
+use procession::engine::operate::audit_chain::{ChainBreak, ChainReport, seal_acts, verify};
 use procession::store::Db;
 use procession::store::audit::{Filter, Operator, list, record_one};
 use serde_json::json;

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 const { Model, stateOf } = await import('../../../src/console/js/dag/model.js');
+const { causeOf, isSlow, labelOf } = await import('../../../src/console/js/dag/words.js');
 
 /** A chain of boxes, 300 apart. */
 function chain(n) {
@@ -59,4 +60,30 @@ test('jobs are found by their names too', () => {
   assert.deepEqual(model.search(' 过账 11 '), [11]);
   assert.deepEqual(model.search('j1'), [1, 10, 11]);
   assert.deepEqual(model.search(' '), []);
+});
+
+test('what takes more than twice as long as usual says so, and a guess is nothing usual', () => {
+  const job = { status: 'SUCCESS', duration_sec: 51, est_sec: 2.6 };
+  assert.equal(labelOf(job, 'SUCCESS'), '▲ 51 s, usually 2.6 s');
+  assert.equal(labelOf(job, 'SUCCESS', true), '▲ 51 s');
+  assert.equal(isSlow({ ...job, est_assumed: true }, 'SUCCESS'), false);
+  assert.equal(labelOf({ ...job, duration_sec: 5 }, 'SUCCESS'), '5.0 s');
+  assert.equal(isSlow({ ...job, duration_sec: 0.9, est_sec: 0.1 }, 'SUCCESS'), false, 'less than a second more');
+  const running = { status: 'RUNNING', start: new Date(Date.now() - 20000).toISOString(), est_sec: 60 };
+  assert.equal(labelOf(running, 'RUNNING'), '20 s of 1 min 00 s');
+  assert.equal(isSlow({ ...running, est_sec: 5 }, 'RUNNING'), true);
+});
+
+test('what cannot run names what failed above it, however far', () => {
+  const model = chain(4);
+  model.take([
+    { id: 'J0', status: 'FAILED' },
+    { id: 'J1', status: 'UPSTREAM_FAILED' },
+    { id: 'J2', status: 'UPSTREAM_FAILED' },
+  ]);
+  assert.equal(causeOf(model, 2), 'Cannot run: J0 failed');
+  assert.equal(causeOf(model, 3), '', 'it waits for what will not come, and its state will say so');
+  model.take([{ id: 'J2', status: 'RUNNING' }]);
+  assert.equal(causeOf(model, 3), 'Waits for J2');
+  assert.equal(causeOf(model, 0), '');
 });

@@ -25,3 +25,7 @@ globalThis.matchMedia = window.matchMedia = () => ({ matches: false, addEventLis
 // Pages keep clocks that tick for ever; a test ends when its assertions have.
 const timer = globalThis.setInterval;
 globalThis.setInterval = (...args) => timer(...args).unref();
+
+// The words of both languages; a browser fetches those of one.
+const { loadLang } = await import('../../../src/console/js/i18n.js');
+await Promise.all([loadLang('en'), loadLang('zh')]);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 const { setLang } = await import('../../../src/console/js/i18n.js');
 const { store } = await import('../../../src/console/js/store.js');
-const { agoText, bytes, dayStart, duration, timeText } = await import('../../../src/console/js/ui/time.js');
+const { agoText, bytes, dayStart, duration, sentence, timeText } = await import('../../../src/console/js/ui/time.js');
 
 test('lengths change their unit and carry', () => {
   const words = [
@@ -55,4 +55,13 @@ test('sizes', () => {
   assert.equal(bytes(1023), '1023 B');
   assert.equal(bytes(1536), '1.5 KiB');
   assert.equal(bytes(NaN), '–');
+});
+
+test('moments in a sentence are in the zone of the reader', () => {
+  store.prefs.zone = 'utc';
+  const parts = sentence('failed 2 times; next try at 2024-07-31T18:00:05.000Z (in 5 min)');
+  assert.equal(parts.length, 3);
+  assert.equal(parts[1].textContent, '2024-07-31 18:00:05');
+  assert.equal(parts[1].getAttribute('datetime'), '2024-07-31T18:00:05.000Z');
+  assert.deepEqual(sentence('it waits for nothing'), ['it waits for nothing']);
 });

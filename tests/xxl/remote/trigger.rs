@@ -5,7 +5,7 @@ use super::on_each;
 use crate::xxl::program_of_others::TOKEN;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::{Addressing, Glue, LogId};
-use procession::engine::admin::registry_api::{Desk, Pass};
+use procession::engine::xxl::admin::registry_api::{Desk, Pass};
 use procession::store::executor_run::Told;
 use procession::wire::xxl::Dialect;
 use serde_json::json;

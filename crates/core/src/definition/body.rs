@@ -3,7 +3,7 @@
 use crate::definition::fault::{At, Place, Report};
 use crate::definition::files::Files;
 use crate::definition::job::{Around, pick};
-use crate::definition::raw::{RawJob, RawSql, Settings};
+use crate::definition::raw::{RawJob, RawSql, Setting, Settings};
 use crate::definition::runs_on::{check_dialect, check_procedure, source};
 use crate::domain::body::Sensor;
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
@@ -60,9 +60,9 @@ fn refuse_foreign_parts(
     report: &mut Report,
 ) {
     let own = &raw.settings;
-    let place = |text: &Option<At<String>>| text.as_ref().map(|t| t.at.clone());
+    let place = |text: &Setting<String>| text.as_ref().map(|t| t.at.clone());
     // `one` is what every job has; a definition written out by us says so for each.
-    let odd = |t: &&At<TransactionMode>| t.value != TransactionMode::One;
+    let odd = |t: &&Box<At<TransactionMode>>| t.value != TransactionMode::One;
     let transaction = own.transaction.as_ref().filter(odd).map(|t| t.at.clone());
     let recorded = own.tx.as_ref().filter(|tx| tx.value.is_recorded()).map(|tx| tx.at.clone());
     let said = [
@@ -155,7 +155,7 @@ fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
 fn both(
     whose: &str,
     inline: Option<&Place>,
-    file: &Option<At<String>>,
+    file: Option<&At<String>>,
     key: &str,
     report: &mut Report,
 ) {
@@ -166,14 +166,14 @@ fn both(
 }
 
 fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
-    sql_text(whose, raw.sql.as_ref(), &raw.sql_file, files, report)
+    sql_text(whose, raw.sql.as_deref(), raw.sql_file.as_deref(), files, report)
 }
 
 /// The text of `sql` or `sql_file`.
 pub(crate) fn sql_text(
     whose: &str,
     sql: Option<&RawSql>,
-    file: &Option<At<String>>,
+    file: Option<&At<String>>,
     files: &Files<'_>,
     report: &mut Report,
 ) -> Option<SqlText> {
@@ -193,12 +193,12 @@ pub(crate) fn sql_text(
             }
             Some(SqlText::Per(known))
         }
-        None => files.sql(whose, file.as_ref()?, report),
+        None => files.sql(whose, file?, report),
     }
 }
 
 fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<String> {
-    both(whose, raw.script.as_ref().map(|s| &s.at), &raw.script_file, "script", report);
+    both(whose, raw.script.as_ref().map(|s| &s.at), raw.script_file.as_deref(), "script", report);
     match (&raw.script, &raw.script_file) {
         (Some(text), _) => Some(text.value.clone()),
         (None, Some(file)) => files.text(whose, "script_file", file, report),

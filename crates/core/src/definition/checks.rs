@@ -41,7 +41,7 @@ pub(crate) fn set(
     } else if let Some(rules) = &defaults.success {
         def.success = success("defaults", rules, From::Defaults, def, kind, report);
     }
-    let default_source = defaults.source.as_ref();
+    let default_source = defaults.source.as_deref();
     let maker = |whose, from| Maker { whose, from, def, around, default_source };
     if let Some(checks) = &own.checks {
         def.checks = maker(whose, From::Job).checks(checks, report);
@@ -224,7 +224,8 @@ impl Maker<'_> {
             report.fault(at, format!("{whose} has no sql"), "add sql or sql_file, one query");
             return None;
         }
-        let text = sql_text(whose, raw.sql.as_ref(), &raw.sql_file, self.around.files, report)?;
+        let text =
+            sql_text(whose, raw.sql.as_ref(), raw.sql_file.as_ref(), self.around.files, report)?;
         let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at))?;
         let dialect = DialectName::of_url(&source.url)?;
         if text.of(dialect).is_none() {

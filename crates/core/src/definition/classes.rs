@@ -96,7 +96,7 @@ impl Class<'_> {
         let Some(source) = source else { return };
         let Some(dialect) = DialectName::of_url(&source.url) else { return };
         let stands = || {
-            let sql = raw.sql.as_ref().map(RawSql::at);
+            let sql = raw.sql.as_deref().map(RawSql::at);
             sql.or(raw.sql_file.as_ref().map(|file| &file.at)).unwrap_or(&raw.code.at)
         };
         if let Some(text) = self.def.sql.as_ref().and_then(|sql| sql.of(dialect))

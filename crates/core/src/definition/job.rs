@@ -10,7 +10,7 @@ use crate::definition::job_kinds;
 use crate::definition::limits;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::params::{Asks, check_params};
-use crate::definition::raw::{RawJob, Settings};
+use crate::definition::raw::{RawJob, Setting, Settings};
 use crate::definition::sqlite_bodies;
 use crate::domain::access_rules::AccessRules;
 use crate::domain::body::HttpHost;
@@ -84,18 +84,18 @@ fn condition(whose: &str, text: &At<String>, report: &mut Report) -> Option<At<E
 }
 
 /// The job's own word, else the default's.
-pub(crate) fn pick<T: Clone>(own: &Option<At<T>>, default: &Option<At<T>>) -> Option<T> {
+pub(crate) fn pick<T: Clone>(own: &Setting<T>, default: &Setting<T>) -> Option<T> {
     own.as_ref().or(default.as_ref()).map(|found| found.value.clone())
 }
 
 /// The job's own word, else the default's, and whose it is.
 pub(crate) fn said<'a, T>(
     whose: &'a str,
-    own: &'a Option<At<T>>,
-    default: &'a Option<At<T>>,
+    own: &'a Setting<T>,
+    default: &'a Setting<T>,
 ) -> Option<(&'a str, &'a At<T>)> {
-    let own = own.as_ref().map(|word| (whose, word));
-    own.or_else(|| default.as_ref().map(|word| ("defaults", word)))
+    let own = own.as_deref().map(|word| (whose, word));
+    own.or_else(|| default.as_deref().map(|word| ("defaults", word)))
 }
 
 fn set_plain(def: &mut JobDef, raw: &RawJob, defaults: &Settings) {

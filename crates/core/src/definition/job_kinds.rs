@@ -157,7 +157,7 @@ fn check_query(whose: &str, def: &JobDef, raw: &RawJob, around: &Around<'_>, rep
     let dialect = source.and_then(|s| DialectName::of_url(&s.url));
     let (Some(sql), Some(dialect)) = (&def.sql, dialect) else { return };
     let statements = sql.of(dialect).map(|text| split(text, dialect)).unwrap_or_default();
-    let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+    let at = raw.sql.as_deref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
     let count = if sql.of(dialect).is_some() { statements.len() } else { 1 };
     if statements.len() == 1 && !is_question(&statements[0], dialect) {
         let what = format!("{whose}: the sql of a sensor is no question");
@@ -179,7 +179,7 @@ fn check_list(
     uses: &mut Vec<At<(String, JobCode)>>,
     report: &mut Report,
 ) {
-    let Some(At { at, value: for_each }) = &raw.for_each else { return };
+    let Some(At { at, value: for_each }) = raw.for_each.as_deref() else { return };
     def.for_each = Some(Box::new(for_each.clone()));
     match &for_each.items {
         Items::List(items) => {

@@ -22,7 +22,8 @@ pub(crate) fn check(raw: &Raw, report: &mut Report) {
     if raw.owners.is_empty() {
         return;
     }
-    let of_settings = |whose: &str, said: &Settings| Some((whose.to_owned(), said.owner.clone()?));
+    let of_settings =
+        |whose: &str, said: &Settings| Some((whose.to_owned(), At::clone(said.owner.as_deref()?)));
     let groups = raw
         .groups
         .iter()

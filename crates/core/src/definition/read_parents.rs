@@ -17,7 +17,9 @@ pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
             vec![Node { at: node.at, value }]
         }
     };
-    items.into_iter().filter_map(|item| parent(&whose, item, fields.report)).collect()
+    let mut parents = Vec::with_capacity(items.len());
+    parents.extend(items.into_iter().filter_map(|item| parent(&whose, item, fields.report)));
+    parents
 }
 
 fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {

@@ -90,7 +90,7 @@ pub(crate) fn check_dialect(
         return;
     };
     if sql.of(dialect).is_none() {
-        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+        let at = raw.sql.as_deref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
         let what =
             format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
         report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));

@@ -19,7 +19,7 @@ pub(crate) fn check_job(
     if dialect != Some(DialectName::Sqlite) {
         return;
     }
-    let inline = raw.sql.as_ref().map(RawSql::at);
+    let inline = raw.sql.as_deref().map(RawSql::at);
     let at = inline.or(raw.sql_file.as_ref().map(|file| &file.at)).unwrap_or(&raw.code.at);
     if let Some(text) = def.sql.as_ref().and_then(|sql| sql.of(DialectName::Sqlite)) {
         check_text(text, &format!("{whose}: line {{}} of its sql"), at, report);

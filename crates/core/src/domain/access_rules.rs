@@ -58,17 +58,14 @@ impl ForbiddenUse {
 
     /// How to get the right.
     pub fn fix(&self) -> String {
-        let whom = match &self.access.owner_group {
-            Some(owner) => format!("ask the administrators of group {owner}"),
-            None => "ask an administrator of all groups".to_owned(),
-        };
         let how = match &self.resource {
             SharedResource::Source(_) => "add the group to groups: of the source",
             SharedResource::Secret(_) => {
                 "add the group to groups: of the secret (in its definition or in procession.toml), or store it anew with --group"
             }
         };
-        format!("{whom} to {how}")
+        // Also where a group owns it: who administers that group may use it and not give it to others.
+        format!("ask an administrator of all groups to {how}")
     }
 }
 

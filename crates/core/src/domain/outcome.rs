@@ -115,6 +115,9 @@ pub struct Outcome {
     /// How a body that is declared to be one transaction was seen to end it by itself; its job is
     /// marked, and refused until somebody trusts it again.
     pub breach: Option<String>,
+    /// Its row was found to belong to another start, so that nothing of it took effect. Asked by the process that ran it.
+    #[serde(skip)]
+    pub is_row_lost: bool,
 }
 
 impl Outcome {
@@ -130,6 +133,7 @@ impl Outcome {
             reach: Reach::Body,
             is_recorded: false,
             breach: None,
+            is_row_lost: false,
         }
     }
 
@@ -143,6 +147,12 @@ impl Outcome {
     #[must_use]
     pub fn before_it_began(self) -> Self {
         Self { reach: Reach::Before, ..self }
+    }
+
+    /// The same of a try whose row was found to belong to another start.
+    #[must_use]
+    pub fn of_lost_row(self) -> Self {
+        Self { is_row_lost: true, ..self }
     }
 
     /// The same, as something that trying again cannot mend.

@@ -179,7 +179,7 @@ fn node(class: &Class, number: usize, members: &[&Item]) -> Item {
         tags: tags.into_iter().cloned().collect(),
         level: 0,
         state: state(members),
-        timing: Timing { est_ms: None, slack_ms: slack, critical },
+        timing: Timing { slack_ms: slack, critical, ..Timing::default() },
         members: counts,
     }
 }

@@ -51,6 +51,9 @@ pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
             put(key, seconds(ms));
         }
     }
+    if item.timing.is_assumed {
+        put("est_assumed", json!(true));
+    }
     if let Some(critical) = item.timing.critical {
         put("critical", json!(critical));
     }

@@ -134,7 +134,12 @@ fn the_native_shape() {
         "groups": [{"id": "month_end", "label": "Month-end", "parent": null}],
         "layout": {"direction": "LR"},
     });
-    let timing = Timing { est_ms: Some(2_000), slack_ms: Some(0), critical: Some(true) };
+    let timing = Timing {
+        est_ms: Some(2_000),
+        slack_ms: Some(0),
+        critical: Some(true),
+        ..Timing::default()
+    };
     let shown = view(&snapshot, Some(&states)).timed(&BTreeMap::from([(code("A"), timing)]));
     let wishes = Wishes { generated_at: Some(Millis(2_000)), ..BARE };
     assert_eq!(json_of(&shown, "native", wishes), wanted);

@@ -46,6 +46,8 @@ impl JobState {
 pub struct Timing {
     /// How long it is expected to run, in milliseconds.
     pub est_ms: Option<i64>,
+    /// That is a guess: the job has no history, and others of the batch have.
+    pub is_assumed: bool,
     /// How much later it could end without delaying the batch, in milliseconds.
     pub slack_ms: Option<i64>,
     /// It lies on the critical path.

@@ -1,9 +1,9 @@
 // The keyboard on a picture: arrows move it, or follow the dependencies once a job has the focus.
 
 import { t } from '../i18n.js';
+import { isFailure } from '../status.js';
 
 const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-const BAD = new Set(['FAILED', 'TIMEOUT', 'UNKNOWN', 'KILLED']);
 
 export function onKey(panel, e) {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
@@ -33,14 +33,14 @@ function keys(panel) {
     '+': () => view.zoom(1.3),
     '=': () => view.zoom(1.3),
     '-': () => view.zoom(1 / 1.3),
-    0: () => view.fit(),
+    0: () => panel.fit(),
     1: () => view.one(),
     Home: () => view.focus(panel.first(), true),
     End: () => view.focus(panel.model.nodes.length - 1, true),
     Enter: go,
     ' ': go,
     n: () => view.focused >= 0 && panel.neighbourhood(view.focused),
-    f: () => nextBad(panel),
+    f: () => nextFailure(panel),
     '/': () => panel.searchEl.focus(),
     Escape: () => {
       if (view.focused >= 0) view.focus(-1);
@@ -50,14 +50,15 @@ function keys(panel) {
   };
 }
 
-/** The next job that failed. */
-function nextBad(panel) {
+/** Shows the next job that failed. */
+export function nextFailure(panel) {
   const { model, view } = panel;
   const n = model.nodes.length;
   for (let k = 1; k <= n; k++) {
     const i = (Math.max(view.focused, -1) + k + n) % n;
-    if (BAD.has(model.states[i])) {
-      view.focus(i, true);
+    if (isFailure(model.states[i])) {
+      view.reveal(i, true);
+      view.focus(i, false);
       return;
     }
   }

@@ -18,7 +18,7 @@ const LIGHT = {
   TIMEOUT: '#e27006',
   KILLED: '#8a4b2d',
   UNKNOWN: '#cf4fa8',
-  UPSTREAM_FAILED: '#ffaf8a',
+  UPSTREAM_FAILED: '#e08a63',
   FORCED: '#006a70',
   SKIPPED: '#b3bcc6',
   SKIPPED_BRANCH: '#c6cdd5',
@@ -90,8 +90,36 @@ export function colours() {
     critical: dark ? '#ff8fd8' : '#a3006b',
     accent: of(['--accent'], dark ? '#6cb8ff' : '#0b62c4'),
     select: dark ? '#ffffff' : '#111111',
+    slow: of(['--orange'], dark ? '#ffa877' : '#a63c06'),
+    halo: dark ? '#ff5a2b' : '#d5400c',
     found: dark ? '#ffe14d' : '#ffc400',
   };
+}
+
+const stripes = new Map();
+/** Stripes of a few pixels at any zoom, in the colour of what could not run. */
+export function hatch(g, theme, scale) {
+  const key = `${theme.dark}`;
+  if (!stripes.has(key)) {
+    const tile = document.createElement('canvas');
+    tile.width = tile.height = 8;
+    const pen = tile.getContext('2d');
+    pen.fillStyle = theme.paper;
+    pen.fillRect(0, 0, 8, 8);
+    pen.strokeStyle = theme.state.UPSTREAM_FAILED;
+    pen.lineWidth = 3.4;
+    pen.beginPath();
+    for (const at of [-8, 0, 8]) {
+      pen.moveTo(at - 2, 10);
+      pen.lineTo(at + 10, -2);
+    }
+    pen.stroke();
+    stripes.set(key, tile);
+  }
+  const pattern = g.createPattern(stripes.get(key), 'repeat');
+  const by = 0.7 / scale;
+  pattern.setTransform(new DOMMatrix([by, 0, 0, by, 0, 0]));
+  return pattern;
 }
 
 /** Draws the mark of a state with its upper left corner at x, y; `inner` is the colour on a filled shape. */

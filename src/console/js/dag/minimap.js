@@ -76,6 +76,7 @@ export class Minimap {
     if (!this.model) return;
     const w = view.w / view.scale,
       h = view.h / view.scale;
+    // Above a picture that is far away there is room for the names of its parts.
     const all = view.x <= 0 && view.y <= 0 && view.x + w >= this.model.width && view.y + h >= this.model.height;
     if (this.el.hidden !== all) this.el.hidden = all;
     if (all) return;

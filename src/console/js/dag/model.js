@@ -1,6 +1,14 @@
 // What a picture of a DAG is in memory: arrays by number of node, a grid to find what is in view,
 // and the edges as the server has routed them.
 
+import { prefixes } from './names.js';
+
+/** What a box is called: what stands for several has a name that people chose. */
+export const titleOf = (node) =>
+  node.kind === 'group' || node.kind === 'tag'
+    ? node.name || node.label || node.id
+    : node.label || node.code || node.id;
+
 /** Side of a cell of the grid, in units of the picture. */
 const CELL = 480;
 
@@ -60,6 +68,10 @@ export class Model {
     this.nodes = picture.nodes.map((node) => ({ ...node }));
     this.edges = picture.edges.map((edge) => ({ ...edge }));
     this.groups = picture.groups || [];
+    const titles = this.nodes.map(titleOf);
+    /** What the name of each node has in common with many others: written in grey, and left out first. */
+    this.prefix = prefixes(titles);
+    this.rest = titles.map((title, i) => title.slice(this.prefix[i].length));
     this.index = new Map();
     this.nodes.forEach((node, i) => this.index.set(node.id, i));
     this.states = this.nodes.map(stateOf);
@@ -213,6 +225,7 @@ export class Model {
         'end',
         'duration_sec',
         'est_sec',
+        'est_assumed',
         'slack_sec',
         'critical',
         'eta_start',

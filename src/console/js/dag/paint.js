@@ -1,37 +1,39 @@
 // Draws a part of a picture. How much of it depends on how near one is: from afar blocks and
 // bundled lines, nearer boxes with marks, near names and times.
 
-import { drawMark } from './marks.js';
+import { drawMark, hatch } from './marks.js';
+import { fitParts, twoLines } from './names.js';
 
-/** Below this many pixels per unit there are only blocks; below the next no names. */
-export const FAR = 0.16;
-export const NAMED = 0.42;
-/** From so many pixels of height on, and five times that in width, a usual box has room for its code in one line. */
-const CODED = 11;
+/** Boxes of fewer pixels in height are blocks of colour; a line of text needs the next, name and facts the last. */
+const BLOCK = 7.5;
+const LINE = 9;
+const TWO = 30;
+/** The smallest letters that are written, and the usual ones, in pixels. */
+const SMALLEST = 7;
+const SMALL = 9.5;
+
+/** Whether one is so far away that boxes are only colours. */
+export const isFar = (model, scale) => model.usual[1] * scale < BLOCK;
 
 const FONT = '"Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", system-ui, sans-serif';
 const cut = new Map();
+let pen;
 
-/** A text that fits a width, cut with an ellipsis; remembered, for measuring is what costs. */
-function fitted(g, text, width, font) {
-  const key = `${font}|${Math.round(width)}|${text}`;
+/** How wide a text is in a font of so many pixels. */
+export function measure(text, size = 12, weight = 600) {
+  pen ??= document.createElement('canvas').getContext('2d');
+  pen.font = `${weight} ${size}px ${FONT}`;
+  return pen.measureText(text).width;
+}
+
+/** What `make` gives, remembered by `key`: measuring is what costs. */
+function kept(key, make) {
   const known = cut.get(key);
   if (known !== undefined) return known;
-  if (cut.size > 20000) cut.clear();
-  g.font = font;
-  let fits = text;
-  if (g.measureText(text).width > width) {
-    let low = 0,
-      high = text.length;
-    while (low < high) {
-      const mid = (low + high + 1) >> 1;
-      if (g.measureText(`${text.slice(0, mid)}…`).width <= width) low = mid;
-      else high = mid - 1;
-    }
-    fits = `${text.slice(0, low)}…`;
-  }
-  cut.set(key, fits);
-  return fits;
+  if (cut.size > 30000) cut.clear();
+  const made = make();
+  cut.set(key, made);
+  return made;
 }
 
 /**
@@ -39,7 +41,7 @@ function fitted(g, text, width, font) {
  * and moved already. `look` = {scale, colours, dim(i), critical, label(i), fontScale}.
  */
 export function paint(g, model, at, look) {
-  const far = look.scale < FAR;
+  const far = isFar(model, look.scale);
   const slack = 12 / look.scale;
   const x0 = at.x - slack,
     y0 = at.y - slack,
@@ -89,7 +91,7 @@ function styleOf(edge, critical) {
 }
 
 function paintEdges(g, model, edges, look) {
-  const near = look.scale >= NAMED;
+  const near = model.usual[1] * look.scale >= LINE;
   const paths = { plain: [], other: [], external: [], critical: [] };
   for (const i of edges) {
     const faint = look.dim && look.dim(model.ends[i * 2]) && look.dim(model.ends[i * 2 + 1]);
@@ -147,7 +149,9 @@ function trace(path, heads, points, size) {
 function paintBlocks(g, model, nodes, look) {
   const byColour = new Map();
   for (const i of nodes) {
-    const key = `${look.colours.state[model.states[i]] || look.colours.line}|${look.dim && look.dim(i) ? 0 : 1}`;
+    const state = model.states[i];
+    const fill = state === 'UPSTREAM_FAILED' ? 'hatch' : look.colours.state[state] || look.colours.line;
+    const key = `${fill}|${look.dim && look.dim(i) ? 0 : 1}`;
     if (!byColour.has(key)) byColour.set(key, []);
     byColour.get(key).push(i);
   }
@@ -155,7 +159,8 @@ function paintBlocks(g, model, nodes, look) {
   const least = 2 / look.scale;
   for (const [key, list] of byColour) {
     const [colour, full] = key.split('|');
-    g.fillStyle = colour;
+    // What could not run is striped: it differs from what failed without any colour too.
+    g.fillStyle = colour === 'hatch' ? hatch(g, look.colours, look.scale) : colour;
     g.globalAlpha = full === '1' ? 1 : 0.2;
     for (const i of list) {
       const b = i * 4;
@@ -186,29 +191,27 @@ function paintCritical(g, model, list, look) {
 const LOUD = new Set(['RUNNING', 'KILLING', 'FAILED', 'TIMEOUT', 'KILLED', 'UNKNOWN']);
 
 function paintBoxes(g, model, nodes, look) {
-  const named = look.scale >= NAMED;
-  const coded = model.usual[1] * look.scale >= CODED && model.usual[0] * look.scale >= CODED * 5;
   const c = look.colours;
   for (const i of nodes) {
     const b = i * 4;
-    const x = model.box[b],
-      y = model.box[b + 1],
-      w = model.box[b + 2],
-      h = model.box[b + 3];
+    const [x, y, w, h] = model.box.subarray(b, b + 4);
     const node = model.nodes[i];
     const state = model.states[i];
     const colour = c.state[state] || c.line;
-    g.globalAlpha = look.dim && look.dim(i) ? 0.22 : 1;
+    const isDim = look.dim && look.dim(i);
+    const radius = Math.min(6, h / 4);
+    g.globalAlpha = isDim ? 0.22 : 1;
     g.fillStyle = c.box;
-    round(g, x, y, w, h, 6);
+    round(g, x, y, w, h, radius);
     g.fill();
     if (state !== 'NONE') {
       g.save();
       g.globalAlpha *= LOUD.has(state) ? 0.3 : 0.14;
-      g.fillStyle = colour;
+      g.fillStyle = state === 'UPSTREAM_FAILED' ? hatch(g, c, look.scale) : colour;
+      if (state === 'UPSTREAM_FAILED') g.globalAlpha = isDim ? 0.15 : 0.5;
       g.fill();
       g.restore();
-      g.globalAlpha = look.dim && look.dim(i) ? 0.22 : 1;
+      g.globalAlpha = isDim ? 0.22 : 1;
     }
     g.lineWidth = Math.max(LOUD.has(state) ? 2 : 1.2, 0.8 / look.scale);
     g.strokeStyle = colour;
@@ -216,7 +219,7 @@ function paintBoxes(g, model, nodes, look) {
     g.stroke();
     g.setLineDash([]);
     if (node.kind === 'group' || node.kind === 'tag') {
-      round(g, x - 4, y - 4, w + 8, h + 8, 9);
+      round(g, x - 3, y - 3, w + 6, h + 6, 9);
       g.globalAlpha *= 0.6;
       g.stroke();
       g.globalAlpha /= 0.6;
@@ -227,72 +230,107 @@ function paintBoxes(g, model, nodes, look) {
       round(g, x - 3, y - 3, w + 6, h + 6, 8);
       g.stroke();
     }
-    if (named) paintText(g, node, i, state, x, y, w, h, look, colour);
-    else if (coded) paintCode(g, node, state, x, y, w, h, look, colour);
-    else {
-      const size = Math.min(h * 0.75, w * 0.75);
-      if (state !== 'NONE') drawMark(g, state, x + (w - size) / 2, y + (h - size) / 2, size, colour, c.box);
-    }
+    paintText(g, model, i, look, colour);
   }
   g.globalAlpha = 1;
 }
 
-/** What a box is called: what stands for several has a name that people chose. */
-const titleOf = (node) =>
-  node.kind === 'group' || node.kind === 'tag'
-    ? node.name || node.label || node.id
-    : node.label || node.code || node.id;
-
-/** The mark and the code, as large as the box allows: for zooms at which two lines could not be read. */
-function paintCode(g, node, state, x, y, w, h, look, colour) {
-  const mark = state === 'NONE' ? 0 : h * 0.6;
-  if (mark) drawMark(g, state, x + h * 0.16, y + h * 0.2, mark, colour, look.colours.box);
-  const left = mark ? mark + h * 0.3 : h * 0.2;
-  const room = w - left - h * 0.1;
-  const title = titleOf(node);
-  // Small and the same everywhere: codes are long, and two sizes would look like two kinds of job.
-  const size = Math.min(h * 0.66, 9.5 / look.scale);
-  // In steps, so that widths that were measured once can be used again.
-  const font = `600 ${Math.round(size * 2) / 2}px ${FONT}`;
-  const text = fitted(g, title, room, font);
-  g.font = font;
+/** The mark, the name, and where there is room for a second line how long it took. */
+function paintText(g, model, i, look, colour) {
+  const b = i * 4;
+  const [x, y, w, h] = model.box.subarray(b, b + 4);
+  const state = model.states[i];
+  const high = h * look.scale;
+  const isTwo = high >= TWO;
+  let side = 6;
+  if (state !== 'NONE') {
+    const size = Math.min(15, h * 0.62);
+    side = size + h * 0.16 + 5;
+    if (isTwo) {
+      g.fillStyle = colour;
+      round(g, x, y, size + 6, h, Math.min(6, h / 4));
+      g.fill();
+      drawMark(g, state, x + 3, y + (h - size) / 2, size, onColour(colour), colour);
+      side = size + 11;
+    } else if (high < LINE) {
+      drawMark(g, state, x + (w - size) / 2, y + (h - size) / 2, size, colour, look.colours.box);
+      return;
+    } else drawMark(g, state, x + h * 0.16, y + (h - size) / 2, size, colour, look.colours.box);
+  }
+  if (high < LINE) return;
   g.textBaseline = 'middle';
-  g.fillStyle = look.colours.ink;
-  g.fillText(text, x + left, y + h * 0.53);
+  const room = w - side - 4;
+  if (isTwo && 12 * look.scale >= SMALLEST) {
+    const fits = sizeFor(model.rest[i], room, 12, Math.min(12, 11 / look.scale));
+    nameLine(g, model, i, { x: x + side, y: y + h * 0.31, room, size: fits }, look.colours);
+    factsLine(g, model, i, { x: x + side, y: y + h * 0.73, room }, look);
+    return;
+  }
+  // As large as the box allows, and not larger than it is read at a glance.
+  const size = Math.max(Math.min(h * 0.74, Math.max(12, SMALL / look.scale)), SMALLEST / look.scale);
+  const step = Math.round(Math.min(size, h * 0.9) * 2) / 2;
+  const name = model.rest[i];
+  const lines =
+    high >= 2 * SMALL + 3
+      ? kept(`2|${Math.round(room)}|${step}|${name}`, () => twoLines(name, room, (text) => measure(text, step)))
+      : [];
+  if (lines.length === 2 && step * 2.1 <= h) {
+    g.font = `600 ${step}px ${FONT}`;
+    g.fillStyle = look.colours.ink;
+    lines.forEach((line, n) => g.fillText(line, x + side, y + h / 2 + (n - 0.5) * step * 1.08));
+  } else {
+    const fits = sizeFor(name, room, step, Math.min(step, SMALL / look.scale));
+    nameLine(g, model, i, { x: x + side, y: y + h * 0.53, room, size: fits }, look.colours);
+  }
 }
 
-function paintText(g, node, i, state, x, y, w, h, look, colour) {
-  const c = look.colours;
-  const side = state === 'NONE' ? 8 : 27;
-  if (state !== 'NONE') {
-    g.fillStyle = colour;
-    round(g, x, y, 22, h, 6);
-    g.fill();
-    drawMark(g, state, x + 4, y + h / 2 - 7.5, 15, onColour(colour), colour);
+/** Letters in which a name fits into its room; never smaller than `least`, below which it is cut instead. */
+const sizeFor = (name, room, size, least) =>
+  kept(`s|${Math.round(room)}|${size}|${least.toFixed(1)}|${name}`, () => {
+    const wide = measure(name, size);
+    if (wide <= room || size <= least) return size;
+    return Math.max(least, Math.floor(((size * room) / wide) * 4) / 4);
+  });
+
+/** The name in one line, what it has in common with others in grey. */
+function nameLine(g, model, i, { x, y, room, size }, colours) {
+  const [prefix, rest] = [model.prefix[i], model.rest[i]];
+  const pieces = kept(`1|${Math.round(room)}|${size}|${prefix}|${rest}`, () =>
+    fitParts(prefix, rest, room, (text) => measure(text, size)),
+  );
+  g.font = `600 ${size}px ${FONT}`;
+  let at = x;
+  for (const piece of pieces) {
+    g.fillStyle = piece.faint ? colours.faint : colours.ink;
+    g.fillText(piece.text, at, y);
+    at += kept(`w|${size}|${piece.text}`, () => measure(piece.text, size));
   }
-  g.fillStyle = c.ink;
-  g.textBaseline = 'middle';
-  const bold = `600 12px ${FONT}`;
-  const code = fitted(g, titleOf(node), w - side - 6, bold);
-  g.font = bold;
-  g.fillText(code, x + side, y + h * 0.31);
-  const plain = `11px ${FONT}`;
-  const label = look.label ? look.label(i) : '';
-  g.font = plain;
-  const room = label ? g.measureText(label).width + 8 : 0;
-  const name =
-    node.name && node.name !== node.code && node.name !== titleOf(node)
-      ? fitted(g, node.name, w - side - 6 - room, plain)
-      : '';
-  g.font = plain;
-  g.fillStyle = c.faint;
-  if (name) g.fillText(name, x + side, y + h * 0.71);
+}
+
+/** Below the name: what people call it, and how long it took or when it is expected. */
+function factsLine(g, model, i, { x, y, room }, look) {
+  const node = model.nodes[i];
+  const fits = (text) => kept(`l|${text}`, () => measure(text, 11, 700)) <= room;
+  const whole = look.label ? look.label(i) : '';
+  const label = whole && !fits(whole) ? look.label(i, true) : whole;
+  const isSlow = look.slow ? look.slow(i) : false;
+  const weight = isSlow ? 700 : 400;
+  const wide = label ? kept(`l|${weight}|${label}`, () => measure(label, 11, weight)) : 0;
+  g.font = `${weight} 11px ${FONT}`;
   if (label) {
     g.textAlign = 'right';
-    g.fillStyle = c.ink;
-    g.fillText(label, x + w - 6, y + h * 0.71);
+    g.fillStyle = isSlow ? look.colours.slow : look.colours.ink;
+    g.fillText(label, x + room, y);
     g.textAlign = 'left';
   }
+  const left = room - (wide ? wide + 8 : 0);
+  if (!node.name || node.name === node.code || left < 30) return;
+  const name = kept(`n|${Math.round(left)}|${node.name}`, () =>
+    fitParts('', node.name, left, (text) => measure(text, 11, 400)),
+  );
+  g.font = `400 11px ${FONT}`;
+  g.fillStyle = look.colours.faint;
+  g.fillText(name[0].text, x, y);
 }
 
 export function round(g, x, y, w, h, r) {

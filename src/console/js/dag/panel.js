@@ -1,24 +1,27 @@
 // The page around the canvas: what is shown, search, legend, minimap, keys, and what is said aloud.
 
 import { api } from '../api.js';
-import { has, locale, t } from '../i18n.js';
+import { t } from '../i18n.js';
 import { store } from '../store.js';
 import { h, put, settled } from '../ui/dom.js';
-import { glyph, rank, statusWord, statusClass } from '../status.js';
-import { addIcons, button, failed, loading, empty, menu, select, toast } from '../ui.js';
-import { Model } from './model.js';
+import { addIcons, failed, loading, empty, toast } from '../ui.js';
+import { arrange } from './arrange.js';
+import { Model, titleOf } from './model.js';
+import { prefixes } from './names.js';
+import { measure } from './paint.js';
 import { DagView } from './view.js';
 import { onKey } from './keys.js';
-import { edgeLines, labelOf, nodeLines, spoken } from './words.js';
+import { drawLegend } from './legend.js';
+import { drawTools } from './tools.js';
+import { edgeLines, isSlow, labelOf, nodeLines, spoken } from './words.js';
 import { Minimap } from './minimap.js';
 import { save } from './save.js';
 
 addIcons({ 'dag-minus': 'M2.5 8h11', 'dag-full': 'M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10' });
 
-const STEPS = ['1', '2', '3', '5', ''];
-
 /**
- * @param with_ {at: path of the DAG, live: bool, etaAt?, name, listHref?, open(code), query, setQuery, facts?()}
+ * @param with_ {at: path of the DAG, first?: the picture, on its way already, live: bool, etaAt?, name, listHref?,
+ *   open(code), query, setQuery, facts?()}
  */
 export function mountDag(el, with_) {
   const panel = new Panel(el, with_);
@@ -26,18 +29,37 @@ export function mountDag(el, with_) {
   return panel;
 }
 
+/** What of the picture is wanted, by the address of the page. */
+const wishOf = (q) => ({
+  focus: q.get('focus') || '',
+  up: q.get('up') ?? '2',
+  down: q.get('down') ?? '2',
+  collapse: q.get('collapse') || '',
+  direction: q.get('dir') || store.prefs.dagDirection || 'auto',
+  reduce: q.get('reduce') || '',
+});
+
+/** The question to the server for that. */
+const queryOf = ({ focus, up, down, collapse, reduce }) => ({
+  format: 'native',
+  layout: 'layered',
+  // The order within the layers is the server's; which way they run is decided here, by the window.
+  direction: 'LR',
+  collapse,
+  reduce,
+  focus,
+  up: focus ? up : '',
+  down: focus ? down : '',
+});
+
+/** Asks for the picture that a page with this address shows, before the page is there. */
+export const fetchPicture = (path, query) => api.get(path, queryOf(wishOf(query)));
+
 class Panel {
   constructor(el, with_) {
     this.with = with_;
     const q = with_.query || new URLSearchParams();
-    this.wish = {
-      focus: q.get('focus') || '',
-      up: q.get('up') ?? '2',
-      down: q.get('down') ?? '2',
-      collapse: q.get('collapse') || '',
-      direction: q.get('dir') || store.prefs.dagDirection || 'LR',
-      reduce: q.get('reduce') || '',
-    };
+    this.wish = wishOf(q);
     this.hidden = new Set((q.get('only') || '').split(',').filter(Boolean));
     this.critical = q.get('critical') === '1';
     this.eta = new Map();
@@ -62,9 +84,11 @@ class Panel {
       hover: (i, edge, x, y) => this.tip(i, edge, x, y),
       moved: () => this.moved(),
       drawn: () => this.firstDrawn(),
+      // What somebody has moved or chosen stays where it is.
+      resized: settled(250, () => !this.view.touched && this.view.focused < 0 && this.reshape()),
       recoloured: () => {
         this.mini.redraw();
-        if (this.model) this.drawLegend();
+        if (this.model) drawLegend(this);
       },
     });
     this.mini = new Minimap(this.view);
@@ -78,183 +102,20 @@ class Panel {
     this.tools = h('div.dg-tools');
     this.el = h('div.dg', this.tools, this.crumb, this.stage, this.legend, this.live);
     el.append(this.el);
-    this.drawTools();
+    drawTools(this);
     // As high as the window leaves room for, wherever the page puts it.
     this.tall = () => {
       const top = this.el.getBoundingClientRect().top + window.scrollY;
-      this.el.style.height = `${Math.max(420, window.innerHeight - top - 18)}px`;
+      this.el.style.height = `${Math.max(window.innerWidth < 720 ? 760 : 560, window.innerHeight - top - 18)}px`;
     };
     this.tall();
     addEventListener('resize', this.tall);
   }
 
-  drawTools() {
-    const { wish } = this;
-    this.searchEl = h('input.dg-search', {
-      type: 'search',
-      placeholder: t('dag.search'),
-      'aria-label': t('dag.search'),
-      'data-test': 'dag-search',
-      value: this.words || '',
-      oninput: settled(120, () => this.search(this.searchEl.value)),
-      onkeydown: (e) => {
-        if (e.key === 'Enter') {
-          e.preventDefault();
-          this.jump(e.shiftKey ? -1 : 1);
-        }
-        if (e.key === 'Escape') {
-          this.searchEl.value = '';
-          this.search('');
-          this.stage.focus();
-        }
-      },
-    });
-    this.foundEl = h('span.dg-found', { 'aria-live': 'polite' });
-    put(
-      this.tools,
-      h(
-        'div.dg-bar',
-        this.searchEl,
-        this.foundEl,
-        button(t('dag.prev_hit'), {
-          kind: 'quiet',
-          icon: 'up',
-          iconOnly: true,
-          onclick: () => this.jump(-1),
-          test: 'dag-prev',
-        }),
-        button(t('dag.next_hit'), {
-          kind: 'quiet',
-          icon: 'down',
-          iconOnly: true,
-          onclick: () => this.jump(1),
-          test: 'dag-next',
-        }),
-      ),
-      h(
-        'div.dg-bar',
-        button(t('dag.zoom_out'), {
-          kind: 'quiet',
-          icon: 'dag-minus',
-          iconOnly: true,
-          onclick: () => this.view.zoom(1 / 1.3),
-          test: 'dag-zoom-out',
-        }),
-        this.zoomEl,
-        button(t('dag.zoom_in'), {
-          kind: 'quiet',
-          icon: 'plus',
-          iconOnly: true,
-          onclick: () => this.view.zoom(1.3),
-          test: 'dag-zoom-in',
-        }),
-        button(t('dag.fit'), {
-          kind: 'quiet',
-          onclick: () => this.view.fit(),
-          test: 'dag-fit',
-          title: t('dag.fit_title'),
-        }),
-        button('1:1', { kind: 'quiet', onclick: () => this.view.one(), test: 'dag-one', title: t('dag.one_title') }),
-      ),
-      h(
-        'div.dg-bar',
-        select({
-          options: [
-            ['', t('dag.all_jobs')],
-            ['group', t('dag.by_group')],
-            ['tag', t('dag.by_tag')],
-          ],
-          value: wish.collapse,
-          label: t('dag.collapse'),
-          test: 'dag-collapse',
-          onchange: (v) => this.change({ collapse: v }),
-        }),
-        select({
-          options: [
-            ['LR', t('dag.lr')],
-            ['TB', t('dag.tb')],
-          ],
-          value: wish.direction,
-          label: t('dag.direction'),
-          test: 'dag-direction',
-          onchange: (v) => this.change({ direction: v }),
-        }),
-        button(t('dag.reduce'), {
-          kind: 'quiet',
-          pressed: wish.reduce === 'transitive',
-          onclick: () => this.change({ reduce: wish.reduce ? '' : 'transitive' }),
-          test: 'dag-reduce',
-          title: t('dag.reduce_title'),
-        }),
-        this.with.live &&
-          button(t('dag.critical'), {
-            kind: 'quiet',
-            pressed: this.critical,
-            onclick: () => this.toggleCritical(),
-            test: 'dag-critical',
-            title: t('dag.critical_title'),
-          }),
-      ),
-      h(
-        'div.dg-bar',
-        (this.fullButton = button(t('dag.full'), {
-          kind: 'quiet',
-          icon: 'dag-full',
-          iconOnly: true,
-          pressed: this.isFull === true,
-          onclick: () => this.full(),
-          test: 'dag-full',
-        })),
-        menu(
-          t('dag.save'),
-          [
-            { label: 'SVG', icon: 'download', note: t('dag.save_svg'), run: () => this.save('svg'), test: 'dag-svg' },
-            { label: 'PNG', icon: 'download', note: t('dag.save_png'), run: () => this.save('png'), test: 'dag-png' },
-          ],
-          { icon: 'download', iconOnly: true, kind: 'quiet', test: 'dag-save' },
-        ),
-        this.with.listHref &&
-          h('a.btn.btn-quiet', { href: this.with.listHref, 'data-test': 'dag-list' }, t('dag.as_list')),
-      ),
-    );
-    this.drawCrumb();
-  }
-
-  drawCrumb() {
-    const { wish } = this;
-    if (!wish.focus) return put(this.crumb);
-    const steps = (key) =>
-      select({
-        options: STEPS.map((n) => [n, n === '' ? t('dag.all_levels') : n]),
-        value: wish[key],
-        label: t(`dag.${key}`),
-        test: `dag-${key}`,
-        onchange: (v) => this.change({ [key]: v }),
-      });
-    return put(
-      this.crumb,
-      h('span', t('dag.around', { job: wish.focus })),
-      h('label', t('dag.up'), ' ', steps('up')),
-      h('label', t('dag.down'), ' ', steps('down')),
-      button(t('dag.whole'), { kind: 'quiet', onclick: () => this.change({ focus: '' }), test: 'dag-whole' }),
-    );
-  }
-
   // ---- data
 
   query(more) {
-    const { focus, up, down, collapse, direction, reduce } = this.wish;
-    return {
-      format: 'native',
-      layout: 'layered',
-      direction,
-      collapse,
-      reduce,
-      focus,
-      up: focus ? up : '',
-      down: focus ? down : '',
-      ...more,
-    };
+    return { ...queryOf(this.wish), ...more };
   }
 
   change(wish) {
@@ -262,7 +123,7 @@ class Panel {
     const { focus, up, down, collapse, direction, reduce } = this.wish;
     this.with.setQuery?.({ focus, up: focus ? up : null, down: focus ? down : null, collapse, dir: direction, reduce });
     if (wish.direction) store.set({ dagDirection: direction });
-    this.drawTools();
+    drawTools(this);
     return this.load();
   }
 
@@ -270,7 +131,9 @@ class Panel {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.cover(loading());
     try {
-      const picture = await api.get(this.with.at, this.query());
+      const { first } = this.with;
+      this.with.first = null;
+      const picture = await (first ?? api.get(this.with.at, this.query()));
       if (turn !== this.turn || this.ended) return;
       this.show(picture);
       if (this.with.etaAt) this.loadEta();
@@ -281,7 +144,12 @@ class Panel {
 
   show(picture) {
     this.cover(null);
+    this.picture = picture;
+    // Legend and buttons take their room first: what they leave is the window that the picture is arranged for.
     this.model = new Model(picture);
+    drawLegend(this);
+    this.view.size();
+    this.model = new Model(this.arranged(picture));
     if (this.with.facts) this.model.take(this.with.facts());
     this.stage.dataset.nodes = String(this.model.nodes.length);
     this.stage.dataset.edges = String(this.model.edges.length);
@@ -289,17 +157,62 @@ class Panel {
       this.cover(empty({ title: t('dag.empty'), lead: t('dag.empty_lead') }));
       this.firstDrawn();
     }
-    this.view.look.label = (i) => labelOf(this.model.nodes[i], this.model.states[i]);
+    this.view.look.label = (i, isShort) => labelOf(this.model.nodes[i], this.model.states[i], isShort);
+    this.view.look.slow = (i) => isSlow(this.model.nodes[i], this.model.states[i]);
+    this.tick();
     this.view.look.critical = this.critical;
     this.dimming();
     this.view.show(this.model);
     this.mini.show(this.model);
-    this.drawLegend();
+    drawLegend(this);
     if (this.words) this.search(this.words);
     this.lookAtFocus();
     if (this.expandTo) this.zoomToExpanded();
     // From afar no text is drawn; this is when the picture can be read.
     this.live.textContent = t('dag.shown', { n: this.model.nodes.length, edges: this.model.edges.length });
+  }
+
+  /** The picture with its boxes where they are read best in this window. */
+  arranged(picture) {
+    const titles = picture.nodes.map(titleOf);
+    const before = prefixes(titles);
+    const short = titles.map((title, i) => measure((before[i] ? '…' : '') + title.slice(before[i].length)));
+    const full = titles.map((title) => measure(title));
+    const { w = 1100, h: high = 520 } = this.view;
+    this.shape = w / high;
+    const made = arrange(picture, short, full, { w, h: high, direction: this.wish.direction });
+    this.stage.dataset.direction = made.layout?.direction ?? '';
+    return made;
+  }
+
+  /** All of the picture in view, arranged anew if the window has become another. */
+  fit() {
+    if (!this.reshape()) this.view.fit();
+  }
+
+  /** Arranges the picture anew where the window is much wider or higher than the one it was made for. */
+  reshape() {
+    if (!this.model || this.ended || !this.view.h) return false;
+    const shape = this.view.w / this.view.h;
+    if (Math.abs(Math.log(shape / this.shape)) < 0.2) return false;
+    const chosen = this.view.focused;
+    this.show({
+      ...this.picture,
+      nodes: this.picture.nodes.map((node, i) => ({ ...this.model.nodes[i], ...at(node) })),
+    });
+    if (chosen >= 0) this.view.focus(chosen, false);
+    return true;
+  }
+
+  /** What runs is compared with what is usual as long as it runs. */
+  tick() {
+    clearInterval(this.ticking);
+    this.ticking = setInterval(() => {
+      if (!this.model || document.hidden) return;
+      const running = [];
+      this.model.states.forEach((state, i) => state === 'RUNNING' && running.push(i));
+      if (running.length && running.length <= 200) this.view.dirtyNodes(running);
+    }, 1000);
   }
 
   /** A neighbourhood is looked at near enough to be read, its job in the middle. */
@@ -325,6 +238,7 @@ class Panel {
           critical: Boolean(job.critical),
           slack_sec: job.slack_ms === null || job.slack_ms === undefined ? undefined : job.slack_ms / 1000,
           est_sec: job.p50_ms ? job.p50_ms / 1000 : undefined,
+          est_assumed: job.basis === 'assumed',
           eta_end: job.end,
           eta_start: job.start,
         })),
@@ -353,7 +267,7 @@ class Panel {
     if (!changed.length) return;
     this.view.dirtyNodes(changed);
     this.mini.redraw();
-    this.drawLegend();
+    drawLegend(this);
     if (this.view.focused >= 0 && changed.includes(this.view.focused)) this.say(this.view.focused);
     if (this.with.etaAt) {
       this.etaAgain ??= settled(4000, () => this.loadEta());
@@ -370,7 +284,7 @@ class Panel {
       if (changed.length) {
         this.view.dirtyNodes(changed);
         this.mini.redraw();
-        this.drawLegend();
+        drawLegend(this);
       }
     } catch {
       // The next event asks again.
@@ -383,61 +297,6 @@ class Panel {
     this.el.classList.toggle('dg-full', this.isFull);
     this.fullButton.setAttribute('aria-pressed', String(this.isFull));
     this.stage.focus();
-  }
-
-  // ---- legend
-
-  drawLegend() {
-    const counts = this.model.counts();
-    const some = Object.keys(counts)
-      .filter((k) => has(`status.${k}`))
-      .sort((a, b) => rank(a) - rank(b));
-    if (!some.length) {
-      put(
-        this.legend,
-        h('span.dg-count', t('dag.counted', { n: this.model.nodes.length, edges: this.model.edges.length })),
-        h('span.dg-hint', t('dag.hint')),
-      );
-      return;
-    }
-    put(
-      this.legend,
-      some.map((state) =>
-        h(
-          `button.chip.${statusClass(state)}`,
-          {
-            type: 'button',
-            'aria-pressed': this.hidden.has(state) ? 'true' : 'false',
-            'data-test': `legend-${state}`,
-            title: t('dag.legend_title'),
-            onclick: () => this.filter(state),
-          },
-          coloured(state, this.view.colours),
-          h('span', statusWord(state)),
-          h('b', counts[state].toLocaleString(locale())),
-        ),
-      ),
-      this.hidden.size > 0 &&
-        button(t('dag.all_states'), { kind: 'quiet', onclick: () => this.filter(null), test: 'legend-all' }),
-      h('span.dg-line', h('i.dg-l-plain'), t('dag.edge_plain')),
-      h('span.dg-line', h('i.dg-l-other'), t('dag.edge_other')),
-      this.critical && h('span.dg-line', h('i.dg-l-critical'), t('dag.critical')),
-      h('span.dg-hint', t('dag.hint')),
-    );
-  }
-
-  /** Shows only these states in full; the others stay, faint, so that the picture keeps its form. */
-  filter(state) {
-    const at = document.activeElement?.dataset?.test;
-    if (state === null) this.hidden.clear();
-    else if (this.hidden.has(state)) this.hidden.delete(state);
-    else this.hidden.add(state);
-    this.with.setQuery?.({ only: [...this.hidden].join(',') });
-    this.dimming();
-    this.view.dirty();
-    this.mini.redraw();
-    this.drawLegend();
-    if (at) this.legend.querySelector(`[data-test="${at}"]`)?.focus();
   }
 
   dimming() {
@@ -454,8 +313,8 @@ class Panel {
     this.critical = !this.critical;
     this.view.look.critical = this.critical;
     this.with.setQuery?.({ critical: this.critical ? '1' : null });
-    this.drawTools();
-    this.drawLegend();
+    drawTools(this);
+    drawLegend(this);
     this.view.dirty();
     const n = this.model ? this.model.nodes.filter((node) => node.critical).length : 0;
     if (this.critical) this.live.textContent = n ? t('dag.critical_n', { n }) : t('dag.critical_none');
@@ -470,6 +329,7 @@ class Panel {
     const hits = this.model.search(words);
     this.view.found = hits;
     this.view.foundAt = -1;
+    this.hitsEl.hidden = hits.length === 0;
     this.foundEl.textContent = words.trim() ? (hits.length ? t('dag.hits', { n: hits.length }) : t('dag.no_hits')) : '';
     this.view.draw();
   }
@@ -530,6 +390,7 @@ class Panel {
       );
     this.view.fitTo(edge(0, Math.min), edge(1, Math.min), edge(0, Math.max, 2), edge(1, Math.max, 3));
     this.view.found = hits;
+    this.hitsEl.hidden = false;
     this.foundEl.textContent = t('dag.hits', { n: hits.length });
   }
 
@@ -556,7 +417,7 @@ class Panel {
       this.tipEl.hidden = true;
       return;
     }
-    put(this.tipEl, i >= 0 ? nodeLines(this.model.nodes[i], this.model.states[i]) : edgeLines(this.model.edges[edge]));
+    put(this.tipEl, i >= 0 ? nodeLines(this.model, i) : edgeLines(this.model.edges[edge]));
     this.tipEl.hidden = false;
     const wide = this.tipEl.offsetWidth,
       high = this.tipEl.offsetHeight;
@@ -567,6 +428,11 @@ class Panel {
   moved() {
     const percent = `${Math.round(this.view.scale * 100)}%`;
     if (this.zoomEl.textContent !== percent) this.zoomEl.textContent = percent;
+    // How large letters are, and whether the job that is looked at is seen: told to who cannot see a canvas, as tests.
+    const { dataset } = this.stage;
+    dataset.letters = (12 * this.view.scale).toFixed(1);
+    if (this.view.focused < 0) delete dataset.chosen;
+    else dataset.chosen = this.view.isWhole(this.view.focused) ? 'seen' : 'hidden';
     this.mini.frame();
   }
 
@@ -586,8 +452,9 @@ class Panel {
     if (!this.model) return;
     if (kind === 'png' && this.model.nodes.length > 500) toast(t('dag.making'), 'info');
     try {
+      const direction = this.model.direction;
       await save(kind, this.view, `${this.with.name}.${kind}`, () =>
-        api.text(this.with.at, this.query({ format: 'svg' }), 'image/svg+xml'),
+        api.text(this.with.at, this.query({ format: 'svg', direction }), 'image/svg+xml'),
       );
     } catch (error) {
       toast(error.detail || error.message, 'bad');
@@ -596,6 +463,7 @@ class Panel {
 
   destroy() {
     this.ended = true;
+    clearInterval(this.ticking);
     removeEventListener('resize', this.tall);
     this.view.destroy();
     this.mini.destroy();
@@ -603,9 +471,5 @@ class Panel {
   }
 }
 
-/** A mark in the colour that the canvas has for its state. */
-function coloured(state, colours) {
-  const mark = glyph(state);
-  mark.style.setProperty('--st', colours.state[state]);
-  return mark;
-}
+/** Where the server has put a node. */
+const at = ({ x, y, w, h: high }) => ({ x, y, w, h: high });

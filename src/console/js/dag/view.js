@@ -2,7 +2,9 @@
 // pictures; above them what follows the pointer and the keyboard.
 
 import { colours } from './marks.js';
-import { paint, round } from './paint.js';
+import { MANY } from './clusters.js';
+import { CARDS, drawClusters, drawFailures } from './overlay.js';
+import { isFar, paint, round } from './paint.js';
 import { Pointer } from './pointer.js';
 
 const TILE = 512;
@@ -33,7 +35,7 @@ export class DagView {
     this.hoveredEdge = -1;
     this.found = [];
     this.foundAt = -1;
-    this.look = { critical: false, dim: null, label: null };
+    this.look = { critical: false, dim: null, label: null, slow: null };
     this.frames = [];
     this.wanted = 0;
     this.stops = [];
@@ -82,8 +84,16 @@ export class DagView {
     this.canvas.height = Math.round(h * this.dpr);
     this.canvas.style.width = `${w}px`;
     this.canvas.style.height = `${h}px`;
+    if (this.model && this.focused >= 0) {
+      // The panel that opens beside the picture must not cover the job that it is about, nor move the others about.
+      if (this.fitScale() >= this.scale * 0.75) this.fit();
+      else this.reveal(this.focused, false);
+      this.dirty();
+      return;
+    }
     if (this.model && !this.touched) this.fit();
     this.dirty();
+    if (this.model && !this.touched) this.on.resized?.();
   }
 
   /** Takes a new picture. `keep` leaves place and zoom as they are. */
@@ -98,25 +108,39 @@ export class DagView {
     this.dirty();
   }
 
+  /** The zoom at which all is seen. */
+  fitScale() {
+    const { width, height } = this.model;
+    return Math.min((this.w - 24) / Math.max(1, width), (this.h - 24) / Math.max(1, height), 1);
+  }
+
   // ---- place and zoom
 
   fit() {
     if (!this.model || !this.w) return;
-    this.fitTo(0, 0, this.model.width, this.model.height, 1);
+    const { width, height } = this.model;
+    this.fitTo(0, 0, width, height, 1);
+    if (this.model.nodes.length > MANY && isFar(this.model, this.scale)) {
+      // Room for the names of the parts: above, or at the left of a picture from top to bottom.
+      const isDown = this.model.direction === 'TB';
+      this.fitTo(0, 0, width, height, 1, isDown ? { left: 132 } : { top: CARDS });
+    }
     this.touched = false;
   }
 
-  fitTo(x0, y0, x1, y1, most = 1) {
-    const margin = 24;
+  fitTo(x0, y0, x1, y1, most = 1, { top = 0, left = 0 } = {}) {
+    const margin = 12;
     const scale = Math.min(
-      (this.w - margin * 2) / Math.max(1, x1 - x0),
-      (this.h - margin * 2) / Math.max(1, y1 - y0),
+      (this.w - left - margin * 2) / Math.max(1, x1 - x0),
+      (this.h - top - margin * 2) / Math.max(1, y1 - y0),
       most,
     );
     this.touched = true;
     this.scale = Math.max(LEAST, scale);
-    this.x = (x0 + x1) / 2 - this.w / 2 / this.scale;
-    this.y = (y0 + y1) / 2 - this.h / 2 / this.scale;
+    this.x = (x0 + x1) / 2 - (this.w + left) / 2 / this.scale;
+    // A low picture stands near the top: the middle of the canvas may be below the fold.
+    const above = top + Math.min(48, (this.h - top - (y1 - y0) * this.scale) / 2);
+    this.y = y0 - above / this.scale;
     this.dirty();
   }
 
@@ -396,6 +420,8 @@ export class DagView {
       frame(this.focused, this.colours.accent, 2, 6.5);
     }
     g.restore();
+    drawFailures(this);
+    drawClusters(this);
   }
 
   inView(i) {
@@ -407,6 +433,12 @@ export class DagView {
       m.box[b + 1] + m.box[b + 3] >= this.y &&
       m.box[b + 1] <= this.y + this.h / this.scale
     );
+  }
+
+  /** Whether all of a node is seen. */
+  isWhole(i) {
+    const [x, y, w, h] = this.model.box.subarray(i * 4, i * 4 + 4);
+    return x >= this.x && y >= this.y && x + w <= this.x + this.w / this.scale && y + h <= this.y + this.h / this.scale;
   }
 
   edgesOf(i, px) {
@@ -440,7 +472,7 @@ export class DagView {
       g,
       m,
       { x: -20, y: -20, w: m.width + 40, h: m.height + 40 },
-      { ...this.look, scale: Math.max(limit, 0.17), colours: this.colours },
+      { ...this.look, scale: limit, colours: this.colours },
     );
     return canvas;
   }

@@ -339,6 +339,7 @@ export function editJob({ doc, onDone }) {
         changesView(got.changes),
         got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null,
       );
+      result.scrollIntoView({ block: 'start' });
       actions();
     } catch (error) {
       refused(error);

@@ -61,6 +61,10 @@ export async function mount(el, ctx) {
   let shown = null;
   let drawn = 0;
   const states = new Map();
+  const tabOf = (next) => (MODULES[next] ? next : innerWidth < 720 ? 'list' : 'dag');
+  let early = tabOf(ctx.params.tab) === 'dag' ? MODULES.dag().then((m) => m.early(group, no, ctx.query)) : null;
+  // A refusal is told by the tab that waits for it.
+  early?.catch(() => {});
 
   const keep = (next) => {
     const before = batch?.status;
@@ -92,6 +96,11 @@ export async function mount(el, ctx) {
     setQuery,
     query: ctx.query,
     refresh,
+    takeEarly: () => {
+      const taken = early;
+      early = null;
+      return taken;
+    },
     openJob: (code) =>
       openJob({ group, no, job: code, batch, onChange: refreshSoon, hear: (fn) => store.on('job', fn) }),
     act: (action, what) => act({ group, no, action, ...what, onDone: refreshSoon }),
@@ -102,7 +111,7 @@ export async function mount(el, ctx) {
 
   async function showTab(next, params) {
     const mine = ++drawn;
-    const name = MODULES[next] ? next : innerWidth < 720 ? 'list' : 'dag';
+    const name = tabOf(next);
     shown?.destroy?.();
     shown = null;
     put(

@@ -3,7 +3,7 @@
 import { api } from '../api.js';
 import { to } from '../router.js';
 import { settled } from '../ui.js';
-import { mountDag } from '../dag/panel.js';
+import { fetchPicture, mountDag } from '../dag/panel.js';
 
 /** A job of the batch's document as a node of the picture. */
 function fact(job) {
@@ -15,11 +15,17 @@ function fact(job) {
   return one;
 }
 
+/** Asks for the picture of a batch while the batch itself is still on its way. */
+export function early(group, no, query) {
+  return fetchPicture(`${api.path`/groups/${group}/batches/${no}`}/dag`, query);
+}
+
 export function mount(el, ctx) {
   const { group, no } = ctx;
   const at = api.path`/groups/${group}/batches/${no}`;
   const panel = mountDag(el, {
     at: `${at}/dag`,
+    first: ctx.takeEarly?.(),
     etaAt: `${at}/eta`,
     live: true,
     name: `${group} ${no}`,

@@ -277,6 +277,12 @@ export async function mount(el, ctx) {
     td.addEventListener('keydown', (e) => {
       if (e.key === 'Enter' && e.target === td) whole(date, batches, firings);
     });
+    // On a phone a day has room for marks alone: pressed, it says what they are.
+    td.addEventListener('click', (e) => {
+      if (!matchMedia('(max-width: 720px)').matches || !(batches.length + firings.length)) return;
+      e.preventDefault();
+      whole(date, batches, firings);
+    });
     return td;
   }
 

@@ -1,11 +1,13 @@
 // Calendars: which days are worked, year by year, and the days that somebody sets.
 
 import { api } from '../api.js';
+import { changesOf, formOf, yearsOf } from '../edit/calendar_file.js';
 import { locale, t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { store } from '../store.js';
 import {
   button,
+  check,
   dialog,
   empty,
   facts,
@@ -36,6 +38,15 @@ async function list(el, ctx) {
       title: t('cals.title'),
       sub: t('cals.sub'),
       crumbs: [[t('cal.title'), '#/calendar'], [t('cals.title')]],
+      actions: [
+        button(t('cals.import'), {
+          icon: 'file',
+          kind: 'primary',
+          test: 'calendar-import',
+          disabled: store.whyEverywhere('edit'),
+          onclick: () => importFile({}),
+        }),
+      ],
     }),
     host,
   );
@@ -78,6 +89,112 @@ async function list(el, ctx) {
   return { destroy() {} };
 }
 
+/** Stores the days of a file in a calendar: what would change is shown first. */
+function importFile({ code, done }) {
+  const name = field({
+    label: t('sf.code'),
+    hint: t('cals.code_hint'),
+    input: input({ value: code ?? '', test: 'calendar-code', mono: true, oninput: stale }),
+  });
+  const file = field({
+    label: t('cals.file'),
+    hint: t('cals.file_hint'),
+    wide: true,
+    input: h('input.input', { type: 'file', accept: '.json,.csv,.ics', 'data-test': 'calendar-file', onchange: stale }),
+  });
+  const years = field({
+    label: t('cals.complete'),
+    hint: t('cals.complete_hint'),
+    input: input({ test: 'calendar-years', oninput: stale }),
+  });
+  const replace = check({ label: t('cals.replace'), hint: t('cals.replace_hint'), onchange: stale });
+  const reason = field({
+    label: t('act.reason'),
+    wide: true,
+    input: input({ test: 'reason', name: 'reason' }),
+  });
+  const found = h('div', { 'aria-live': 'polite', 'data-test': 'calendar-changes' });
+  let ready = false;
+
+  async function send(dry_run) {
+    const [chosen] = file.input.files;
+    const at = name.input.value.trim();
+    name.fail(at ? null : t('cals.code_missing'));
+    file.fail(chosen ? null : t('cals.file_missing'));
+    if (!at || !chosen) return null;
+    return api.put(api.path`/calendars/${at}`, {
+      text: await chosen.text(),
+      format: formOf(chosen.name),
+      years: yearsOf(years.input.value),
+      replace: replace.box.checked,
+      reason: reason.input.value.trim() || undefined,
+      dry_run,
+    });
+  }
+  const box = dialog({
+    title: t('cals.import'),
+    lead: t('cals.import_lead'),
+    size: 'm',
+    test: 'calendar-dialog',
+    body: [h('div.form', name, file, years), replace, reason, found],
+    actions: [],
+  });
+  function stale() {
+    if (ready) put(found);
+    ready = false;
+    actions();
+  }
+  function actions() {
+    box.setActions([
+      { label: t('common.cancel'), run: (close) => close() },
+      {
+        label: t('def.look'),
+        kind: ready ? undefined : 'primary',
+        test: 'calendar-look',
+        run: async () => {
+          const got = await send(true);
+          if (!got) return;
+          const lines = changesOf(got.changes);
+          put(
+            found,
+            h('h3', t('jbd.would')),
+            lines.length
+              ? h(
+                  'ul.plain',
+                  lines.slice(0, 40).map((line) => h('li', line)),
+                )
+              : h('p.muted', t('cals.no_change')),
+            lines.length > 40 && h('p.muted', t('common.and_n_more', { n: lines.length - 40 })),
+          );
+          ready = lines.length > 0;
+          actions();
+          found.scrollIntoView({ block: 'nearest' });
+        },
+      },
+      {
+        label: t('sf.save'),
+        kind: ready ? 'primary' : undefined,
+        disabled: !ready,
+        test: 'calendar-store',
+        run: async (close) => {
+          if (!reason.input.value.trim()) {
+            reason.fail(t('act.reason_missing'));
+            reason.input.focus();
+            return;
+          }
+          const got = await send(false);
+          if (!got) return;
+          toast(t('cals.imported', { code: got.calendar }), 'good');
+          close();
+          if (done) done();
+          else go(`/calendars/${encodeURIComponent(got.calendar)}`);
+        },
+      },
+    ]);
+  }
+  actions();
+}
+
 async function one(el, ctx, code) {
   ctx.title?.(code);
   let year = Number(ctx.query?.get('year')) || new Date().getFullYear();
@@ -90,6 +207,12 @@ async function one(el, ctx, code) {
       title: code,
       crumbs: [[t('cal.title'), '#/calendar'], [t('cals.title'), '#/calendars'], [code]],
       actions: [
+        button(t('cals.import'), {
+          icon: 'file',
+          test: 'calendar-import',
+          disabled: store.whyEverywhere('edit'),
+          onclick: () => importFile({ code, done: show }),
+        }),
         button(t('cals.set'), {
           icon: 'edit',
           disabled: why,

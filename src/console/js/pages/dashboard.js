@@ -13,6 +13,7 @@ import {
   badge,
   button,
   card,
+  command,
   duration,
   empty,
   h,
@@ -43,6 +44,7 @@ export async function mount(el, ctx) {
   const body = h('div');
   let known = new Set();
   let board;
+  let isFirst = false;
   put(el, body);
   const draw = (next) => {
     board = next;
@@ -53,10 +55,18 @@ export async function mount(el, ctx) {
     known = failing;
     store.tell('failures', next.failures?.length ?? 0);
     const focus = document.activeElement?.closest?.('[data-focus]')?.dataset.focus;
-    put(body, page(next));
+    put(body, page(next, isFirst));
     if (focus) body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   };
-  const read = () => api.get('/dashboard', { zone: zone() });
+  const read = async () => {
+    const [next, groups] = await Promise.all([
+      api.get('/dashboard', { zone: zone() }),
+      // Once there is a group it is not asked for again.
+      board && !isFirst ? null : api.get('/groups', { limit: 1 }),
+    ]);
+    if (groups) isFirst = groups.items.length === 0;
+    return next;
+  };
   await shown(body, read, (got) => {
     draw(got);
     return undefined;
@@ -73,7 +83,34 @@ export async function mount(el, ctx) {
   return { destroy: () => ends.forEach((end) => end()) };
 }
 
-function page(board) {
+/** What is done first in a console without a definition. */
+const firstCard = () =>
+  card(
+    t('dash.first'),
+    { test: 'first-step' },
+    h('p.lead', t('dash.first_lead')),
+    h(
+      'ol.first-steps',
+      h('li', h('span.strong', t('dash.first_define')), h('p', t('dash.first_define_how'))),
+      h('li', h('span.strong', t('dash.first_open')), h('p', t('dash.first_open_how'))),
+      h('li', h('span.strong', t('dash.first_schedule')), h('p', t('dash.first_schedule_how'))),
+    ),
+    h(
+      'div.row',
+      store.may('edit') &&
+        linkButton(t('dash.first_go'), '#/definition', { kind: 'primary', icon: 'edit', test: 'first-go' }),
+      store.may('edit') && linkButton(t('dash.first_source'), '#/definition?with=source', { icon: 'node' }),
+    ),
+    command('procession apply pipeline.yaml'),
+  );
+
+/** How many schedules fire within a week; the list goes on further. */
+const withinWeek = (board) => {
+  const end = Date.parse(board.now) + 7 * 86_400_000;
+  return (board.next_firings ?? []).filter((f) => Date.parse(f.planned_at) <= end).length;
+};
+
+function page(board, isFirst) {
   const counts = board.today?.counts ?? {};
   const failures = board.failures ?? [];
   const late = board.late ?? [];
@@ -113,11 +150,17 @@ function page(board) {
       tile('LATE', late.length, t('dash.late'), '#needs', late.length > 0),
       tile('RUNNING', running.length, t('dash.running'), '#/batches?status=RUNNING'),
       tile('SUCCESS', (counts.SUCCESS ?? 0) + (counts.WARNING ?? 0), t('dash.done_today'), '#/batches?status=SUCCESS'),
-      tile('PENDING', (board.next_firings ?? []).length, t('dash.coming'), '#/schedules'),
+      tile('PENDING', withinWeek(board), t('dash.coming'), '#/schedules'),
     ),
     h(
       'div.columns',
-      h('div.stack', needs(failures, late), runningCard(running), todayCard(board.today?.batches ?? [])),
+      h(
+        'div.stack',
+        isFirst && firstCard(),
+        needs(failures, late),
+        runningCard(running),
+        todayCard(board.today?.batches ?? []),
+      ),
       h(
         'div.stack',
         nextCard(board.next_firings ?? []),

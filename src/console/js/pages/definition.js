@@ -87,7 +87,10 @@ export async function mount(el, ctx) {
           icon: 'compare',
           kind: 'quiet',
           test: 'definition-textdiff',
-          onclick: () => put(result, textDiff(stored, editor.value())),
+          onclick: () => {
+            put(result, textDiff(stored, editor.value()));
+            reveal();
+          },
         }),
         button(t('def.look'), { icon: 'compare', test: 'definition-diff', onclick: look }),
         apply,
@@ -120,7 +123,7 @@ export async function mount(el, ctx) {
   }
   if (group) await fetchStored();
   else {
-    editor.set(t('def.sample'));
+    editor.set(t(ctx.query?.get('with') === 'source' ? 'def.sample_source' : 'def.sample'));
     put(past, empty({ title: t('def.no_group') }));
   }
 
@@ -164,7 +167,11 @@ export async function mount(el, ctx) {
     if (!Array.isArray(faults)) throw error;
     editor.faults(faults);
     put(result, h('h2', t('jbd.faults')), faultsView(faults, { goto: (n) => editor.goto(n) }));
+    reveal();
   };
+
+  /** What was found stands below the editor, out of sight in most windows. */
+  const reveal = () => result.scrollIntoView({ block: 'start', behavior: 'smooth' });
 
   async function check_() {
     editor.faults([]);
@@ -186,6 +193,7 @@ export async function mount(el, ctx) {
             faultsView(got.faults ?? [], { warnings: got.warnings ?? [], goto: (n) => editor.goto(n) }),
           ],
     );
+    reveal();
   }
 
   // What the data sources say: routines, parameters, rights. Nothing is run.
@@ -204,6 +212,7 @@ export async function mount(el, ctx) {
         ),
         faultsView(of('error'), { warnings: of('unreachable', 'warning') }),
       );
+      reveal();
     } catch (error) {
       faulty(error);
     }
@@ -227,6 +236,7 @@ export async function mount(el, ctx) {
         needs.length && got.changes?.length ? h('p.hint', needs.join(' · ')) : null,
         got.warnings?.length ? faultsView([], { warnings: got.warnings }) : null,
       );
+      reveal();
     } catch (error) {
       faulty(error);
     }

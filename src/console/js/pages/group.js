@@ -168,7 +168,19 @@ async function batchesTab(body, group) {
 async function jobsTab(body, group) {
   await shown(
     body,
-    () => api.all('/jobs', { group }),
+    async () => {
+      // What a job waits for is in the graph; the list of jobs does not have it.
+      const [jobs, graph] = await Promise.all([
+        api.all('/jobs', { group }),
+        api.get(api.path`/groups/${group}/dag`, { layout: 'none' }),
+      ]);
+      const parents = new Map();
+      for (const edge of graph.edges) {
+        if (!parents.has(edge.target)) parents.set(edge.target, []);
+        parents.get(edge.target).push(edge.source);
+      }
+      return jobs.map((job) => ({ ...job, depends_on: parents.get(jobDef(job).code) ?? [] }));
+    },
     (jobs) =>
       table({
         caption: t('nav.jobs'),
@@ -204,11 +216,10 @@ async function jobsTab(body, group) {
             hide: 'middle',
             cls: 'clip',
             sort: false,
-            cell: (j) =>
-              (j.depends_on ?? [])
-                .map((d) => d.code ?? d.job ?? d.job_code ?? d)
-                .map((d) => (typeof d === 'string' ? d : JSON.stringify(d)))
-                .join(', '),
+            cell: (j) => {
+              const all = j.depends_on.join(', ');
+              return h('span', { title: all, 'data-test': 'depends-on' }, all);
+            },
           },
           {
             key: 'mode',

@@ -11,6 +11,8 @@ import {
   duration,
   empty,
   h,
+  linkButton,
+  num,
   pageHead,
   poll,
   put,
@@ -25,15 +27,6 @@ const stateMark = (n) =>
   /lost|dead|ended|left|stale/.test(n.state ?? '') ? 'FAILED' : /drain|leav/.test(n.state ?? '') ? 'HELD' : 'SUCCESS';
 
 const holdsWord = (s) => (has(`nodes.holds_${s.holds}`) ? t(`nodes.holds_${s.holds}`) : s.holds);
-
-/** What scripts are kept from on a node, in a word; in red where that is nothing. */
-const scriptMark = (n) => {
-  const s = n.scripts;
-  if (!s) return h('span.muted', t('nodes.scripts_unknown'));
-  return s.equals_service
-    ? h('span.late', { title: t('nodes.equals_service_lead') }, t('nodes.equals_service'))
-    : holdsWord(s);
-};
 
 const controlGroups = (s) => {
   if (s.cgroup_obstacle) return t('nodes.cgroups_none', { why: s.cgroup_obstacle });
@@ -156,7 +149,6 @@ export async function mount(el, ctx) {
             hide: 'middle',
             cell: (n) => h('span', { class: Math.abs(n.skew_ms) > 2000 ? 'late' : null }, `${n.skew_ms} ms`),
           },
-          { key: 'scripts', label: t('nodes.scripts'), sort: false, hide: 'narrow', cell: scriptMark },
           { key: 'version', label: t('login.version'), hide: 'middle' },
           {
             key: 'do',
@@ -206,7 +198,13 @@ export async function mount(el, ctx) {
       const all = got.items ?? got.sources ?? got;
       return card(
         t('sources.title'),
-        { cls: 'flush' },
+        {
+          cls: 'flush',
+          test: 'sources',
+          actions:
+            store.may('edit') &&
+            linkButton(t('sources.add'), '#/definition?with=source', { icon: 'plus', test: 'source-add' }),
+        },
         table({
           caption: t('sources.title'),
           rows: all,
@@ -214,15 +212,21 @@ export async function mount(el, ctx) {
           empty: t('sources.none'),
           columns: [
             { key: 'name', label: t('sources.name') },
-            { key: 'kind', label: t('job.type'), cell: (s) => s.kind ?? s.dialect ?? s.type ?? '' },
+            { key: 'dialect', label: t('job.type') },
             {
               key: 'address',
               label: t('sources.address'),
               cls: 'clip',
-              cell: (s) => h('code', s.address ?? s.url ?? ''),
+              sort: false,
+              cell: (s) => (s.at ? h('code', { title: s.at }, s.at) : h('span.bad', s.fault ?? '')),
             },
-            { key: 'jobs', label: t('nav.jobs'), num: true, cell: (s) => String(s.jobs ?? '') },
-            { key: 'max_parallel', label: t('sources.max'), num: true, hide: 'narrow' },
+            {
+              key: 'jobs',
+              label: t('nav.jobs'),
+              num: true,
+              value: (s) => s.jobs.length,
+              cell: (s) => h('span', { 'data-test': 'source-jobs' }, num(s.jobs.length)),
+            },
             {
               key: 'do',
               label: '',

@@ -1,6 +1,6 @@
 // One's own account: password, sessions, tokens, language, theme, zone.
 
-import { api } from '../api.js';
+import { api, say } from '../api.js';
 import { LANGUAGES, lang, t } from '../i18n.js';
 import { grantWords } from '../grants.js';
 import { secondFactorCard } from '../second_factor.js';
@@ -254,12 +254,17 @@ function passwordForm() {
       type: 'submit',
       icon: 'key',
       onclick: async () => {
-        next.fail(null);
-        again.fail(null);
+        [old, next, again].forEach((one) => one.fail(null));
         if (next.input.value.length < 8) return next.fail(t('password.short'));
         if (next.input.value !== again.input.value) return again.fail(t('password.differ'));
-        const got = await api.post('/session/password', { old: old.input.value, new: next.input.value });
-        if (got?.csrf) store.enter(got);
+        try {
+          const got = await api.post('/session/password', { old: old.input.value, new: next.input.value });
+          if (got?.csrf) store.enter(got);
+        } catch (error) {
+          if (error.kind !== 'wrong-old-password') throw error;
+          old.fail(say(error));
+          return old.input.focus();
+        }
         form.reset();
         toast(t('password.changed'), 'good');
         return undefined;

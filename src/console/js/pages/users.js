@@ -1,7 +1,7 @@
 // Users: who there is and what each may do where.
 
 import { api } from '../api.js';
-import { t } from '../i18n.js';
+import { LANGUAGES, lang, t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { store } from '../store.js';
 import { ago, button, copyButton, dialog, field, h, input, pageHead, put, select, shown, table } from '../ui.js';
@@ -89,14 +89,13 @@ async function add(done) {
     input: input({ test: 'user-name', autocomplete: 'off', mono: true }),
   });
   const shownAs = field({ label: t('user.display_name'), input: input({ test: 'user-display' }) });
-  const lang = field({
+  const language = field({
     label: t('prefs.language'),
     input: select({
-      options: [
-        ['en', 'English'],
-        ['zh', '中文'],
-      ],
-      value: 'zh',
+      options: LANGUAGES,
+      test: 'user-lang',
+      // Most teams read one language: that of who adds the user.
+      value: lang(),
     }),
   });
   const grants = grantsEditor({ groups, grants: [{ group: '*', role: 'viewer', rights: [] }] });
@@ -105,7 +104,7 @@ async function add(done) {
     lead: t('users.add_lead'),
     size: 'm',
     test: 'user-dialog',
-    body: [h('div.form', name, shownAs, lang), h('h3', t('user.grants')), grants.el],
+    body: [h('div.form', name, shownAs, language), h('h3', t('user.grants')), grants.el],
     actions: [
       { label: t('common.cancel'), run: (close) => close() },
       {
@@ -119,7 +118,7 @@ async function add(done) {
           const made = await api.post('/users', {
             name: code,
             display_name: shownAs.input.value.trim() || undefined,
-            lang: lang.input.value,
+            lang: language.input.value,
             grants: grants.value(),
           });
           close();

@@ -6,6 +6,12 @@ import { h, put, uid } from './dom.js';
 import { icon } from './icons.js';
 import { button, field, input, keepToasts, toast } from './parts.js';
 
+/** Closes every dialog without an answer: the page that it belongs to is left. */
+export function closeDialogs() {
+  for (const el of document.querySelectorAll('dialog[open]')) el.close();
+  for (const el of document.querySelectorAll('[popover]:popover-open')) el.hidePopover();
+}
+
 /** What cannot be done yet in a dialog is really shut: the dialog itself says what is missing. */
 function shut(action, el) {
   el.disabled = !!action.disabled;

@@ -153,6 +153,8 @@ export function table({
           at === 0 ? 'th' : 'td',
           {
             scope: at === 0 ? 'row' : null,
+            // On a phone each row is a card, and a value stands beside the name of its column.
+            'data-label': at === 0 || typeof c.label !== 'string' ? null : c.label || null,
             class: [c.num && 'num', c.hide && `hide-${c.hide}`, c.cls].filter(Boolean).join(' ') || null,
           },
           c.cell ? c.cell(row) : (row[c.key] ?? ''),

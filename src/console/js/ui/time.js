@@ -59,6 +59,12 @@ export function time(at, options) {
   );
 }
 
+/** A sentence of the server with its moments in the reader's zone: one panel shows one clock. */
+export const sentence = (text) =>
+  String(text ?? '')
+    .split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/)
+    .map((part, i) => (i % 2 ? time(part, { seconds: true }) : part));
+
 /** `35 ms`, `4.2 s`, `12 min 05 s`, `2 h 05 min`, `3 d 4 h`. */
 export function duration(length) {
   if (length === null || length === undefined || !Number.isFinite(length)) return '–';

@@ -5,7 +5,7 @@ use crate::domain::firing::FiringStatus;
 use crate::domain::metadata_gap::MetadataGap;
 use crate::domain::time::Millis;
 use crate::domain::trigger::TriggerStatus;
-use crate::engine::operator_actions::of_batch;
+use crate::engine::operate::operator_actions::of_batch;
 use crate::store::audit::Entry;
 use crate::store::batch::Going;
 use crate::store::hint::{self, Topic};

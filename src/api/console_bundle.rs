@@ -1,0 +1,286 @@
+//! The modules of the console as one script.
+//!
+//! A module becomes a function that is called once, in the order of the imports, and its exports an object. That is
+//! enough for what the console's own code does: named imports and exports, no cycles, no exports that change. What
+//! it does not do is refused with the place, so that a bundle is right or is none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+
+/// Modules by their path, as `js/app.js`.
+pub(super) type Sources = BTreeMap<String, String>;
+
+/// One script that does what the module `entry` does, with all that it imports, at once or later. Modules in
+/// `apart` stay files: they are fetched when they are asked for.
+pub(super) fn bundle(sources: &Sources, entry: &str, apart: &str) -> Result<String, String> {
+    let mut bundler =
+        Bundler { sources, apart, numbers: HashMap::new(), open: Vec::new(), out: String::new() };
+    bundler.add(entry)?;
+    Ok(bundler.out)
+}
+
+struct Bundler<'a> {
+    sources: &'a Sources,
+    apart: &'a str,
+    /// The numbers of the modules that are written.
+    numbers: HashMap<String, usize>,
+    /// Modules whose imports are being written, to find cycles.
+    open: Vec<String>,
+    out: String,
+}
+
+impl Bundler<'_> {
+    /// Writes a module after all that it needs.
+    fn add(&mut self, path: &str) -> Result<usize, String> {
+        if let Some(number) = self.numbers.get(path) {
+            return Ok(*number);
+        }
+        if self.open.iter().any(|open| open == path) {
+            return Err(format!("{path}: imports itself through {}", self.open.join(", ")));
+        }
+        let text = self.sources.get(path).ok_or_else(|| format!("{path}: no such module"))?;
+        self.open.push(path.to_owned());
+        let module = Module::read(path, text)?;
+        for import in &module.imports {
+            self.add(import)?;
+        }
+        let mut body = module.body;
+        for call in later(path, &body)? {
+            body = body.replace(&call.text, &self.later_import(&call)?);
+        }
+        self.open.pop();
+        let number = self.numbers.len();
+        self.numbers.insert(path.to_owned(), number);
+        let (mut head, mut exports) = (String::new(), module.exports);
+        for (names, from) in module.bindings {
+            let _ = writeln!(head, "const {{{names}}} = m{};", self.numbers[&from]);
+        }
+        exports.extend(module.passed_on.iter().map(|from| format!("...m{}", self.numbers[from])));
+        let exports = exports.join(", ");
+        let _ = writeln!(
+            self.out,
+            "const m{number} = (() => {{\n{head}{body}return {{ {exports} }};\n}})();"
+        );
+        Ok(number)
+    }
+
+    /// An import that is made later: what is in the bundle is there already.
+    fn later_import(&mut self, call: &Later) -> Result<String, String> {
+        if call.path.starts_with(self.apart) {
+            return Ok(format!("import(`./{}`)", call.path));
+        }
+        let Some((before, after)) = call.path.split_once("${").and_then(|(before, rest)| {
+            rest.split_once('}').map(|(name, after)| ((before, name), after))
+        }) else {
+            let number = self.add(&call.path)?;
+            return Ok(format!("Promise.resolve(m{number})"));
+        };
+        let (before, name) = before;
+        let fits = |path: &&String| path.starts_with(before) && path.ends_with(after);
+        let paths: Vec<String> = self.sources.keys().filter(fits).cloned().collect();
+        let mut all = Vec::new();
+        for path in paths {
+            let number = self.add(&path)?;
+            let key = &path[before.len()..path.len() - after.len()];
+            all.push(format!("'{key}': m{number}"));
+        }
+        Ok(format!("Promise.resolve({{ {} }}[{name}])", all.join(", ")))
+    }
+}
+
+/// An `import(…)` in a module: its text, and the path from the folder of the console, which may hold `${name}`.
+struct Later {
+    text: String,
+    path: String,
+}
+
+fn later(path: &str, body: &str) -> Result<Vec<Later>, String> {
+    let mut found = Vec::new();
+    for (at, _) in body.match_indices("import(") {
+        let rest = &body[at + "import(".len()..];
+        let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '`'));
+        let quote = quote.ok_or_else(|| format!("{path}: an import of what is not a text"))?;
+        let end = rest[1..].find(quote).ok_or_else(|| format!("{path}: an import without end"))?;
+        let spec = &rest[1..=end];
+        found.push(Later {
+            text: format!("import({quote}{spec}{quote})"),
+            path: resolve(path, spec)?,
+        });
+    }
+    Ok(found)
+}
+
+/// A module, taken apart.
+#[derive(Default)]
+struct Module {
+    /// What has to be there before.
+    imports: Vec<String>,
+    /// `a, b: c` of which module.
+    bindings: Vec<(String, String)>,
+    exports: Vec<String>,
+    /// Modules whose exports are its own too.
+    passed_on: BTreeSet<String>,
+    /// Everything else, without comments.
+    body: String,
+}
+
+impl Module {
+    fn read(path: &str, text: &str) -> Result<Self, String> {
+        let mut module = Self::default();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let is_list = line.starts_with("import ")
+                || line.starts_with("export {")
+                || line.starts_with("export *");
+            if is_list {
+                let mut statement = line.to_owned();
+                while !statement.ends_with(';') {
+                    let next = lines.next().ok_or_else(|| format!("{path}: {line}: no end"))?;
+                    statement.push(' ');
+                    statement.push_str(next.trim());
+                }
+                module.list(path, &statement)?;
+            } else if let Some(declared) = line.strip_prefix("export ") {
+                module.exports.push(declared_name(path, declared)?);
+                module.push(declared);
+            } else if line.trim_start().starts_with("/*") {
+                let mut comment = line;
+                while !comment.contains("*/") {
+                    comment = lines.next().ok_or_else(|| format!("{path}: {line}: no end"))?;
+                }
+            } else if !line.trim_start().starts_with("//") {
+                module.push(line);
+            }
+        }
+        Ok(module)
+    }
+
+    fn push(&mut self, line: &str) {
+        if !line.is_empty() {
+            self.body.push_str(line);
+            self.body.push('\n');
+        }
+    }
+
+    /// `import {…} from '…';`, `export {…} from '…';`, `export * from '…';`
+    fn list(&mut self, path: &str, statement: &str) -> Result<(), String> {
+        let refuse = || format!("{path}: {statement}: no such import or export is made here");
+        let (what, from) = statement.split_once(" from '").ok_or_else(refuse)?;
+        let from = resolve(path, from.strip_suffix("';").ok_or_else(refuse)?)?;
+        if !self.imports.contains(&from) {
+            self.imports.push(from.clone());
+        }
+        if what == "export *" {
+            self.passed_on.insert(from);
+            return Ok(());
+        }
+        let (verb, names) = what.split_once(" {").ok_or_else(refuse)?;
+        let names = names.trim_end_matches('}').split(',').map(str::trim);
+        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        if verb == "export" {
+            if names.iter().any(|name| name.contains(' ')) {
+                return Err(refuse());
+            }
+            self.exports.extend(names.iter().map(|name| (*name).to_owned()));
+        }
+        let bound: Vec<String> = names.iter().map(|name| name.replace(" as ", ": ")).collect();
+        self.bindings.push((bound.join(", "), from));
+        Ok(())
+    }
+}
+
+/// The name in `const x = …`, `function x(…`, `async function x(…` or `class X …`.
+fn declared_name(path: &str, declared: &str) -> Result<String, String> {
+    let kinds = ["const ", "async function ", "function ", "class "];
+    let name = kinds.iter().find_map(|kind| declared.strip_prefix(kind)).map(|rest| {
+        rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '$')).collect()
+    });
+    name.filter(|name: &String| !name.is_empty())
+        .ok_or_else(|| format!("{path}: export {declared}: no such export is made here"))
+}
+
+/// The path of what a module names: `js/pages/batch.js`, `../ui.js` → `js/ui.js`.
+fn resolve(path: &str, spec: &str) -> Result<String, String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in spec.split('/') {
+        match part {
+            "." => {}
+            ".." => {
+                parts.pop().ok_or_else(|| format!("{path}: {spec}: outside of the console"))?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    if spec.starts_with('.') {
+        Ok(parts.join("/"))
+    } else {
+        Err(format!("{path}: {spec}: only files of the console are imported"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(files: &[(&str, &str)]) -> Sources {
+        files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn modules_come_after_what_they_import() {
+        let files = sources(&[
+            (
+                "js/app.js",
+                "// Begins.\nimport { a as b } from './ui/a.js';\nexport * from './c.js';\nb();\n",
+            ),
+            (
+                "js/ui/a.js",
+                "import {\n  c,\n} from '../c.js';\nexport function a() {\n  return c;\n}\n",
+            ),
+            ("js/c.js", "/** Three. */\nexport const c = 3;\n"),
+        ]);
+        let made = bundle(&files, "js/app.js", "js/words/").expect("a bundle");
+        let wanted = "const m0 = (() => {\nconst c = 3;\nreturn { c };\n})();\n\
+                      const m1 = (() => {\nconst {c} = m0;\nfunction a() {\n  return c;\n}\nreturn { a };\n})();\n\
+                      const m2 = (() => {\nconst {a: b} = m1;\nb();\nreturn { ...m0 };\n})();\n";
+        assert_eq!(made, wanted);
+    }
+
+    #[test]
+    fn pages_are_in_it_and_words_stay_files() {
+        let files = sources(&[
+            (
+                "js/app.js",
+                "const page = (n) => import(`./pages/${n}.js`);\nconst w = (l) => import(`./words/${l}.js`);\n",
+            ),
+            ("js/pages/one.js", "export const mount = () => import('../two.js');\n"),
+            ("js/two.js", "export const two = 2;\n"),
+            ("js/words/en.js", "export default {};\n"),
+        ]);
+        let made = bundle(&files, "js/app.js", "js/words/").expect("a bundle");
+        assert!(made.contains("Promise.resolve({ 'one': m1 }[n])"), "{made}");
+        assert!(made.contains("=> Promise.resolve(m0);"), "{made}");
+        assert!(made.contains("import(`./js/words/${l}.js`)"), "{made}");
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused_with_the_place() {
+        let refused = |text: &str| {
+            let files =
+                sources(&[("js/app.js", text), ("js/b.js", "import { x } from './app.js';\n")]);
+            bundle(&files, "js/app.js", "js/words/").expect_err("a fault")
+        };
+        for (text, place) in [
+            ("import { x } from './none.js';\n", "js/none.js: no such module"),
+            ("import { x } from './b.js';\n", "js/app.js: imports itself"),
+            ("import x from './b.js';\n", "js/app.js: import x from"),
+            ("import { x } from 'left-pad';\n", "js/app.js: left-pad"),
+            ("export let x = 1;\n", "js/app.js: export let x"),
+            ("export default {};\n", "js/app.js: export default"),
+            ("const a = import(name);\n", "js/app.js: an import of"),
+        ] {
+            assert!(refused(text).contains(place), "{text}: {}", refused(text));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Batches that a body asks for: what it wishes goes to the dispatcher of the same process as a report, and the answer
+//! comes back.
+
+use crate::domain::batch::{BatchOrder, BatchStatus};
+use crate::domain::id::{BatchId, QueueId};
+use crate::domain::queue::QueueStatus;
+use crate::engine::attempt::run::{Report, Surroundings, What};
+use crate::handler::{BatchEnd, Batches};
+use crate::store::{self, Db, batch, queue};
+use anyhow::Result;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// What a body wishes of another batch.
+#[derive(Debug)]
+pub(in crate::engine) enum Ask {
+    /// To have it, and to hear of its end.
+    Open {
+        order: BatchOrder,
+        answer: oneshot::Sender<Result<BatchId, String>>,
+        ended: oneshot::Sender<BatchStatus>,
+    },
+    /// To have it stopped.
+    Kill { id: BatchId, reason: String },
+}
+
+/// The door to other batches that one try is given.
+pub(super) struct Children {
+    reports: mpsc::UnboundedSender<Report>,
+    db: Db,
+    queue_id: QueueId,
+    attempt: u32,
+    ended: Mutex<Option<oneshot::Receiver<BatchStatus>>>,
+}
+
+/// Between two tries to read how a batch ended while the database is away.
+const AGAIN: Duration = Duration::from_secs(1);
+
+const GONE: &str = "the dispatcher of this process has ended";
+
+impl Children {
+    pub(in crate::engine) fn new(
+        around: &Arc<Surroundings>,
+        queue_id: QueueId,
+        attempt: u32,
+    ) -> Self {
+        let (reports, db) = (around.reports.clone(), around.db.clone());
+        Self { reports, db, queue_id, attempt, ended: Mutex::new(None) }
+    }
+
+    fn ask(&self, ask: Ask) {
+        let what = What::Asks(ask);
+        // Without a dispatcher there is nobody to hear the outcome either.
+        let _ = self.reports.send(Report {
+            queue_id: self.queue_id,
+            attempt: self.attempt,
+            by: None,
+            what,
+        });
+    }
+
+    async fn read(&self, id: BatchId, status: BatchStatus) -> Result<BatchEnd> {
+        let mut tx = self.db.read().await?;
+        let counts = batch::counts(&mut tx, id).await?;
+        let rows = queue::of_batch(&mut tx, id).await?;
+        let bad = rows.iter().filter(|r| r.status.blocks_children());
+        // What never started says less than what failed.
+        let mut failed: Vec<(bool, String)> = bad
+            .map(|r| {
+                let never = r.status == QueueStatus::UpstreamFailed;
+                (never, format!("{} ({})", r.job_code, r.status))
+            })
+            .collect();
+        failed.sort_by_key(|(never, _)| *never);
+        let failed = failed.into_iter().map(|(_, words)| words).collect();
+        Ok(BatchEnd { status, counts, failed })
+    }
+}
+
+impl Batches for Children {
+    fn open(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let (ended, end) = oneshot::channel();
+            *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+            self.ask(Ask::Open { order, answer, ended });
+            answered.await.unwrap_or_else(|_| Err(GONE.to_owned()))
+        })
+    }
+
+    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>> {
+        Box::pin(async move {
+            // Taken back out when this future is dropped, so that it can be asked again.
+            let mut end = Lent::of(&self.ended).ok_or_else(|| GONE.to_owned())?;
+            let status = end.wait().await.ok_or(
+                "its batch was taken over by another process, which goes on with it; look how it \
+                 ended, then start this job over",
+            )?;
+            loop {
+                match self.read(id, status).await {
+                    Ok(end) => return Ok(end),
+                    Err(error) if store::is_transient(&error) => tokio::time::sleep(AGAIN).await,
+                    Err(error) => return Err(format!("cannot read how it ended: {error:#}")),
+                }
+            }
+        })
+    }
+
+    fn kill(&self, id: BatchId, reason: String) {
+        self.ask(Ask::Kill { id, reason });
+    }
+}
+
+/// A receiver on loan: it goes back when whoever waits for it is dropped.
+struct Lent<'a> {
+    home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>,
+    receiver: Option<oneshot::Receiver<BatchStatus>>,
+}
+
+impl<'a> Lent<'a> {
+    fn of(home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>) -> Option<Self> {
+        let receiver = home.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Self { home, receiver: Some(receiver) })
+    }
+
+    async fn wait(&mut self) -> Option<BatchStatus> {
+        let status = self.receiver.as_mut()?.await;
+        self.receiver = None;
+        status.ok()
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.receiver.take();
+    }
+}

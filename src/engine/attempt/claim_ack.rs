@@ -1,0 +1,91 @@
+//! Whether the commit that claims a row has come.
+//!
+//! A body that needs a session and its lock gets both while its claim is being committed, which takes as
+//! long (ADR 25). Until that is done nothing of it may be written or reported; if it fails, the task is over as if it
+//! had never been.
+
+use tokio::sync::watch;
+
+/// Where the commit of claims is told of. Dropped without a word, they were not committed, or nobody knows.
+pub(in crate::engine) struct Claiming(watch::Sender<bool>);
+
+impl Claiming {
+    pub(in crate::engine) fn new() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// For a task that begins before it is known.
+    pub(in crate::engine) fn awaited(&self) -> Claimed {
+        Claimed(self.0.subscribe())
+    }
+
+    pub(in crate::engine) fn committed(self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// The same as the task of a try sees it.
+#[derive(Clone)]
+pub(in crate::engine) struct Claimed(watch::Receiver<bool>);
+
+impl Claimed {
+    /// Of a row whose claim was committed before its task began.
+    pub(in crate::engine) fn before() -> Self {
+        Self(watch::channel(true).1)
+    }
+
+    /// Whether it is known to be committed.
+    pub(in crate::engine) fn is_known(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is known.
+    pub(super) async fn is_committed(&self) -> bool {
+        self.0.clone().wait_for(|is_committed| *is_committed).await.is_ok()
+    }
+
+    /// Comes only when it is committed.
+    pub(in crate::engine) async fn made(&self) {
+        if !self.is_committed().await {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Comes only when it was not committed.
+    pub(in crate::engine) async fn lost(&self) {
+        if self.is_committed().await {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    #[test]
+    fn what_is_committed_is_known_from_then_on() {
+        let claiming = Claiming::new();
+        let claimed = claiming.awaited();
+        assert_eq!(claimed.is_committed().now_or_never(), None);
+        assert_eq!(claimed.lost().now_or_never(), None);
+        assert_eq!(claimed.made().now_or_never(), None);
+        claiming.committed();
+        assert_eq!(claimed.made().now_or_never(), Some(()));
+        assert_eq!(claimed.is_committed().now_or_never(), Some(true));
+        assert_eq!(claimed.lost().now_or_never(), None);
+        assert_eq!(claimed.is_committed().now_or_never(), Some(true), "asked again");
+        assert_eq!(Claimed::before().is_committed().now_or_never(), Some(true));
+    }
+
+    #[test]
+    fn what_nobody_commits_is_lost() {
+        let claiming = Claiming::new();
+        let claimed = claiming.awaited();
+        drop(claiming);
+        assert_eq!(claimed.is_committed().now_or_never(), Some(false));
+        assert_eq!(claimed.lost().now_or_never(), Some(()));
+        assert_eq!(claimed.made().now_or_never(), None);
+    }
+}

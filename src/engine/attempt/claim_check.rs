@@ -1,0 +1,199 @@
+//! Whether rows are still this process's, asked for all bodies that begin at the same moment.
+//!
+//! Every body asks once it has its session lock. Eight of them that were claimed in one commit asked
+//! eight times, three journeys each; what waits while one question is under way is one question now.
+
+use crate::domain::id::{NodeId, QueueId};
+use crate::engine::attempt::claim_ack::Claimed;
+use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::start_gate::Gate;
+use crate::engine::db_retry::answered;
+use crate::handler::{Claim, StopReason};
+use crate::store::{Db, queue};
+use futures_util::future::BoxFuture;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+/// Where bodies ask; clones ask at the same place.
+#[derive(Clone)]
+pub(in crate::engine) struct Asker(Arc<Desk>);
+
+struct Desk {
+    db: Db,
+    owner: NodeId,
+    /// What nobody has begun to ask yet.
+    waiting: Mutex<Vec<Question>>,
+    /// Who holds it asks for all that wait.
+    turn: tokio::sync::Mutex<()>,
+}
+
+struct Question {
+    row: QueueId,
+    attempt: u32,
+    answer: oneshot::Sender<bool>,
+}
+
+/// Rows of one question.
+const MOST: usize = 512;
+
+impl Asker {
+    /// Asks for rows of `owner`.
+    pub(in crate::engine) fn new(db: Db, owner: NodeId) -> Self {
+        let (waiting, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self(Arc::new(Desk { db, owner, waiting, turn }))
+    }
+
+    /// Whether a row is running, in this try of this process; `None` when that could not be learnt, so
+    /// that who asked asks for himself and learns what is wrong.
+    async fn ask(&self, row: QueueId, attempt: u32) -> Option<bool> {
+        let (answer, mut answered) = oneshot::channel();
+        let desk = &self.0;
+        desk.waiting().push(Question { row, attempt, answer });
+        loop {
+            let _turn = desk.turn.lock().await;
+            match answered.try_recv() {
+                Ok(answer) => return Some(answer),
+                // Who had taken it on was stopped in the middle.
+                Err(oneshot::error::TryRecvError::Closed) => return None,
+                Err(oneshot::error::TryRecvError::Empty) => desk.ask_for_all().await,
+            }
+        }
+    }
+}
+
+impl Desk {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Question>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask_for_all(&self) {
+        let asked: Vec<Question> = {
+            let mut waiting = self.waiting();
+            let most = waiting.len().min(MOST);
+            waiting.drain(..most).collect()
+        };
+        let rows: Vec<QueueId> = asked.iter().map(|question| question.row).collect();
+        match queue::ours_of(&self.db, &rows, &self.owner).await {
+            // Who asked may be stopped by now.
+            Ok(ours) => asked.into_iter().for_each(|q| {
+                let _ = q.answer.send(ours.get(&q.row) == Some(&q.attempt));
+            }),
+            Err(error) => {
+                tracing::debug!("cannot ask for {} bodies at once: {error:#}", rows.len());
+            }
+        }
+    }
+}
+
+/// How long after the row says so a stop may take to reach the body.
+const STOP_COMES: Duration = Duration::from_secs(2);
+
+/// Whether the row of an attempt was found to belong to another start. Clones are the same.
+#[derive(Clone, Default)]
+pub(in crate::engine) struct LostRow(Arc<AtomicBool>);
+
+impl LostRow {
+    /// Somebody has found that it does.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has.
+    pub(super) fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Asks the row itself whether it is still ours.
+pub(super) struct RowClaim {
+    claimed: Claimed,
+    gate: Arc<Gate>,
+    lost: LostRow,
+    stop: watch::Receiver<Option<StopReason>>,
+    db: Db,
+    asker: Asker,
+    queue_id: QueueId,
+    attempt: u32,
+    owner: NodeId,
+}
+
+impl Claim for RowClaim {
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        Box::pin(self.ours(|| true))
+    }
+
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        Box::pin(self.ours(|| self.gate.pass()))
+    }
+
+    fn is_made(&self) -> bool {
+        self.claimed.is_known()
+    }
+
+    fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if !self.claimed.is_committed().await {
+                return;
+            }
+            if what.is_some() {
+                self.gate.step_back();
+            }
+            if let Err(error) = self.write_waits_on(what.as_deref()).await {
+                tracing::warn!(
+                    queue_id = self.queue_id.0,
+                    "cannot say what it waits for: {error:#}"
+                );
+            }
+        })
+    }
+}
+
+impl RowClaim {
+    /// Of a try.
+    pub(in crate::engine) fn of(job: &Job, around: &Surroundings) -> Self {
+        Self {
+            claimed: job.claimed.clone(),
+            stop: job.stop.clone(),
+            gate: job.gate.clone(),
+            lost: job.lost.clone(),
+            db: around.db.clone(),
+            asker: around.asker.clone(),
+            queue_id: job.queue_id,
+            attempt: job.attempt,
+            owner: around.owner.clone(),
+        }
+    }
+
+    async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
+        // Asked sooner, the row would say that it is nobody's.
+        if !self.claimed.is_committed().await {
+            return Ok(false);
+        }
+        tracing::trace!(target: "procession::moment", id = self.queue_id.0, "claimed");
+        let ours = answered(&self.stop, || self.read_ours()).await? && may();
+        if !ours {
+            self.lost.note();
+            let mut stop = self.stop.clone();
+            let told = stop.wait_for(Option::is_some);
+            let _in_time = tokio::time::timeout(STOP_COMES, told).await;
+        }
+        Ok(ours)
+    }
+
+    /// Together with whoever else asks at the moment; by itself when that went wrong.
+    async fn read_ours(&self) -> anyhow::Result<bool> {
+        if let Some(answer) = self.asker.ask(self.queue_id, self.attempt).await {
+            return Ok(answer);
+        }
+        let mut tx = self.db.read().await?;
+        queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
+    }
+
+    async fn write_waits_on(&self, what: Option<&str>) -> anyhow::Result<()> {
+        let mut tx = self.db.begin().await?;
+        queue::set_waits_on(&mut tx, self.queue_id, self.attempt, &self.owner, what).await?;
+        Ok(tx.commit().await?)
+    }
+}

@@ -1,0 +1,181 @@
+//! Ends what an attempt of a dead process left running, because somebody wants it stopped. The row is this
+//! process's and KILLING by then; if this process dies as well, the next does the same.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::job::AfterCrash;
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::queue::KILL_UNCONFIRMED;
+use crate::domain::secret::Mask;
+use crate::engine::attempt::approvals::AttemptApprovals;
+use crate::engine::attempt::child_batches::Children;
+use crate::engine::attempt::log_storage::append_of_orphan;
+use crate::engine::attempt::record::Recording;
+use crate::engine::attempt::run::{Job, Report, Surroundings, What};
+use crate::engine::attempt::secret_reader::SecretReader;
+use crate::engine::db_retry::answered_at_last;
+use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::store::{Db, queue};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// Ends what is left of a try and reports what became of it. Never fails.
+pub(in crate::engine) async fn end_orphan(
+    job: Job,
+    reason: StopReason,
+    snapshot: Arc<Snapshot>,
+    around: Arc<Surroundings>,
+) {
+    let log = job.log.clone();
+    log.line(Stream::System, "its worker died and it is to stop: ending what is left of it");
+    let work = AssertUnwindSafe(ended(&job, reason, &snapshot, &around)).catch_unwind();
+    let mut work = std::pin::pin!(work);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut work => break ended,
+            () = tokio::time::sleep(around.log_flush) => {
+                if let Err(error) = append_of_orphan(&job, &around).await {
+                    tracing::debug!("log lines are kept and sent again: {error:#}");
+                }
+            }
+        }
+    };
+    let outcome = ended.unwrap_or_else(|_| {
+        unconfirmed("Procession's own code broke down (see the program's log)")
+    });
+    log.end();
+    if let Err(error) = answered_at_last(|| append_of_orphan(&job, &around)).await {
+        tracing::warn!(
+            queue_id = job.queue_id.0,
+            error = format!("{error:#}"),
+            "{} log lines of the end of an orphan could not be stored and are lost",
+            log.finish().len()
+        );
+    }
+    let inline_bytes = around.handlers.outputs.inline_bytes;
+    let outcome = outcome.with_values_aside(job.key(), inline_bytes);
+    let what = What::Ended(Box::new(outcome), Vec::new());
+    // The dispatcher is gone only when the whole process is going; the next one does it again.
+    let _ = around.reports.send(Report {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        by: None,
+        what,
+    });
+}
+
+async fn ended(
+    job: &Job,
+    reason: StopReason,
+    snapshot: &Arc<Snapshot>,
+    around: &Arc<Surroundings>,
+) -> Outcome {
+    let (mut task, context) = (orphan_task(job, snapshot), orphan_context(job, snapshot, around));
+    if let Err(why) = context.claimed().await {
+        return unconfirmed(&why);
+    }
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    if let Err(outcome) = reader.read_passwords(task.source.as_mut_slice()).await {
+        return unconfirmed(outcome.message.as_deref().unwrap_or_default());
+    }
+    let starts_again = handler::kind_of(&job.def).after_crash == AfterCrash::StartsAgain;
+    if starts_again && job.def.sub_batch.is_none() && job.def.executor.is_none() {
+        return Outcome::ended(
+            end_of(reason),
+            "its worker died; it only asked, nothing of it is left",
+        );
+    }
+    let outcome = handler::end_orphan(&task, &context).await;
+    match outcome.end {
+        End::Killed => Outcome { end: end_of(reason), ..outcome },
+        End::Success | End::Warning | End::Failed => outcome,
+        End::TimedOut | End::Returned | End::Unknown => outcome,
+    }
+}
+
+fn end_of(reason: StopReason) -> End {
+    if reason == StopReason::TimedOut { End::TimedOut } else { End::Killed }
+}
+
+fn unconfirmed(why: &str) -> Outcome {
+    Outcome::ended(End::Unknown, format!("{KILL_UNCONFIRMED}: {why}"))
+}
+
+/// What is known of a try without asking anybody for its parameters: they are not needed to end it.
+pub(in crate::engine) fn orphan_task(job: &Job, snapshot: &Snapshot) -> Task {
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params: Vec::new(),
+        source: source.cloned(),
+        host: None,
+        secrets: BTreeMap::new(),
+        idem_key: job.idem_key.to_string(),
+        is_unresolved: true,
+        lock_name: job.lock_name.clone(),
+        check_sources: Vec::new(),
+        last_checks: BTreeMap::new(),
+        traceparent: None,
+        hidden_files: Vec::new(),
+    }
+}
+
+/// What ends a dead node's attempt, or asks about it.
+pub(in crate::engine) fn orphan_context(
+    job: &Job,
+    snapshot: &Arc<Snapshot>,
+    around: &Arc<Surroundings>,
+) -> Context {
+    let claim = ToEnd {
+        db: around.db.clone(),
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        owner: around.owner.clone(),
+    };
+    Context {
+        log: job.log.clone(),
+        stop: job.stop.clone(),
+        claim: Arc::new(claim),
+        record: Arc::new(Recording::of(job, around, Mask::default())),
+        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        executors: around.remote_runs.of_attempt(job.key()),
+        approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
+        pulse: around.pulse.clone(),
+        watchers: around.watchers.clone(),
+        sessions: around.sessions.clone(),
+        options: around.handlers.clone(),
+    }
+}
+
+/// Asks whether the row is still this process's to end: another start of it must not be hit.
+struct ToEnd {
+    db: Db,
+    queue_id: QueueId,
+    attempt: u32,
+    owner: NodeId,
+}
+
+impl Claim for ToEnd {
+    fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        Box::pin(async move {
+            let mut tx = self.db.read().await?;
+            queue::is_ours_to_end(&mut tx, self.queue_id, self.attempt, &self.owner).await
+        })
+    }
+
+    /// There is nothing to begin, so no gate either.
+    fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
+        self.still_ours()
+    }
+
+    fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
+        // It waits for nothing but the end of what it ends, and its row says KILLING.
+        Box::pin(async {})
+    }
+}

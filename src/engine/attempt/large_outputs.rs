@@ -1,0 +1,32 @@
+//! Values that are stored aside, loaded for the parameters of a job when it begins.
+
+use crate::domain::outcome::OutputValue;
+use crate::engine::attempt::run::{Given, Job, Surroundings};
+use crate::engine::db_retry::answered;
+use crate::store::output_value;
+use anyhow::Result;
+
+/// The outputs that the parameters of a job may ask for, each with its value; one that cannot be loaded
+/// says why.
+pub(in crate::engine) async fn loaded(job: &Job, around: &Surroundings) -> Result<Given, String> {
+    let mut outputs = job.outputs.clone();
+    for ((code, name), output) in &mut outputs {
+        let OutputValue::Stored(reference) = output else { continue };
+        // The commit that claims this row may be the one that stores what its parent returned: 20 MB were not there yet.
+        if !job.claimed.is_committed().await {
+            return Err("its row was not claimed; nothing was run".to_owned());
+        }
+        let look = async || {
+            let mut tx = around.db.read().await?;
+            output_value::load(&mut tx, reference).await
+        };
+        let loaded = answered(&job.stop, look).await.map_err(|error| {
+            format!("cannot load output {name} of job {code}: {error:#}; nothing was run")
+        })?;
+        *output = match loaded {
+            Ok(text) => OutputValue::of(reference.value_type, text),
+            Err(why) => OutputValue::Unusable(why),
+        };
+    }
+    Ok(outputs)
+}

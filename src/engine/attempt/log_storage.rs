@@ -1,0 +1,137 @@
+//! Log lines of a running try on their way to the database: in bounded groups, and kept until their
+//! commit.
+//!
+//! A group is small so that on SQLite, which has one writer, the lease is renewed between two of them:
+//! the lines of three talkative scripts in one transaction each kept it waiting for ten seconds.
+
+use crate::domain::time::Millis;
+use crate::engine::attempt::run::{Job, Surroundings, dated};
+use crate::engine::db_retry::answered_at_last;
+use crate::handler::log::{GroupLimit, Line, LogGroup};
+use crate::store::log::{self, NewLine};
+use anyhow::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// What one transaction stores at most.
+const GROUP: GroupLimit = GroupLimit { lines: 500, bytes: 256 * 1_024 };
+
+/// Stores the log of one try.
+pub(super) struct LogStorage<'a> {
+    job: &'a Job,
+    around: &'a Surroundings,
+    /// A commit had no answer, so lines may be stored that are not acknowledged.
+    is_in_doubt: AtomicBool,
+    /// The last group was not stored, and the log of the node says so.
+    has_failed: AtomicBool,
+}
+
+impl<'a> LogStorage<'a> {
+    pub(in crate::engine) fn new(job: &'a Job, around: &'a Surroundings) -> Self {
+        Self { job, around, is_in_doubt: false.into(), has_failed: false.into() }
+    }
+
+    /// Stores new lines again and again until `done`.
+    pub(super) async fn store_while_running(&self, done: &CancellationToken) {
+        loop {
+            tokio::select! {
+                () = done.cancelled() => return,
+                () = tokio::time::sleep(self.around.log_flush) => {}
+            }
+            self.job.claimed.made().await;
+            self.store_groups(done).await;
+        }
+    }
+
+    /// Stores what is there, group by group, until one is not stored.
+    async fn store_groups(&self, done: &CancellationToken) {
+        while !done.is_cancelled() {
+            let group = self.job.log.next_group(GROUP);
+            if group.lines.is_empty() {
+                return;
+            }
+            let has_more = group.has_more;
+            if !self.try_to_store(group).await || !has_more {
+                return;
+            }
+        }
+    }
+
+    async fn try_to_store(&self, group: LogGroup) -> bool {
+        let stored = self.store(group).await;
+        let had_failed = self.has_failed.swap(stored.is_err(), Ordering::Relaxed);
+        match stored {
+            Ok(()) => true,
+            Err(error) => {
+                if !had_failed {
+                    tracing::warn!(
+                        queue_id = self.job.queue_id.0,
+                        error = format!("{error:#}"),
+                        "log lines could not be stored; they are kept and sent again"
+                    );
+                }
+                false
+            }
+        }
+    }
+
+    /// Stores one group, and acknowledges it.
+    async fn store(&self, mut group: LogGroup) -> Result<()> {
+        let mut tx = self.around.log_db.begin().await?;
+        if self.is_in_doubt.load(Ordering::Relaxed) {
+            let last = log::last_line(&mut tx, self.job.queue_id, self.job.attempt).await?;
+            self.job.log.acknowledge(last.map_or(0, |(number, _)| number));
+            self.is_in_doubt.store(false, Ordering::Relaxed);
+            group = self.job.log.next_group(GROUP);
+        }
+        let Some(last) = group.lines.last().map(|line| line.number) else { return Ok(()) };
+        let lines = dated_all(group.lines, self.job.began);
+        log::append_lines(&mut tx, self.job.queue_id, self.job.attempt, &lines).await?;
+        self.is_in_doubt.store(true, Ordering::Relaxed);
+        log::commit_lines(tx).await?;
+        self.is_in_doubt.store(false, Ordering::Relaxed);
+        self.job.log.acknowledge(last);
+        Ok(())
+    }
+
+    /// What is left for the transaction that ends the try: one group at most, unless the database
+    /// refuses lines. None of them is stored already: the end could not be written beside its double.
+    pub(in crate::engine) async fn finish(&self) -> Vec<Line> {
+        self.job.log.end();
+        loop {
+            let group = self.job.log.next_group(GROUP);
+            let is_in_doubt = self.is_in_doubt.load(Ordering::Relaxed);
+            let stored = match (is_in_doubt, group.has_more) {
+                (true, _) => answered_at_last(|| self.store(group.clone())).await.is_ok(),
+                (false, true) => self.try_to_store(group).await,
+                (false, false) => false,
+            };
+            if !stored && !self.is_in_doubt_after(is_in_doubt) {
+                return self.job.log.finish();
+            }
+        }
+    }
+
+    /// Whether doubt has come up only now.
+    fn is_in_doubt_after(&self, before: bool) -> bool {
+        !before && self.is_in_doubt.load(Ordering::Relaxed)
+    }
+}
+
+fn dated_all(lines: Vec<Line>, began: Millis) -> Vec<NewLine> {
+    lines.into_iter().map(|line| dated(line, began)).collect()
+}
+
+/// Stores what is there of the log of a try whose process died, after the lines of that process,
+/// which counted its own.
+pub(super) async fn append_of_orphan(job: &Job, around: &Surroundings) -> Result<()> {
+    loop {
+        let group = job.log.next_group(GROUP);
+        let Some(last) = group.lines.last().map(|line| line.number) else { return Ok(()) };
+        let lines = dated_all(group.lines, job.began);
+        let mut tx = around.log_db.begin().await?;
+        log::append_after(&mut tx, job.queue_id, job.attempt, &lines).await?;
+        log::commit_lines(tx).await?;
+        job.log.acknowledge(last);
+    }
+}

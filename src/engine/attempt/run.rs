@@ -1,0 +1,493 @@
+//! Runs one try of one job: time limit, log, the body, and what became of it.
+
+use crate::domain::access_rules::{ForbiddenUse, SharedResource};
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::body::HttpHost;
+use crate::domain::check::Check;
+use crate::domain::http_call;
+use crate::domain::id::{GroupCode, JobCode, NodeId, QueueId};
+use crate::domain::job::JobDef;
+use crate::domain::lease;
+use crate::domain::outcome::AttemptKey;
+use crate::domain::outcome::{End, Outcome, OutputValue, Outputs, Stream};
+use crate::domain::params::{self, BoundParam, Outside, Start};
+use crate::domain::queue::RunMode;
+use crate::domain::secret::Mask;
+use crate::domain::shared_definitions::SecretFrom;
+use crate::domain::source::Source;
+use crate::domain::span::{self, SpanId, TraceId};
+use crate::domain::time::Millis;
+use crate::domain::tx_class::IdemKey;
+use crate::engine::attempt::approvals::{ApprovalPoll, AttemptApprovals};
+use crate::engine::attempt::child_batches::{Ask, Children};
+use crate::engine::attempt::claim_ack::Claimed;
+use crate::engine::attempt::claim_check::{Asker, LostRow, RowClaim};
+use crate::engine::attempt::earlier_checks::last_checks;
+use crate::engine::attempt::large_outputs;
+use crate::engine::attempt::log_storage::LogStorage;
+use crate::engine::attempt::record::{Recording, refuse_marked};
+use crate::engine::attempt::secret_reader::SecretReader;
+use crate::engine::attempt::start_gate::Gate;
+use crate::engine::clock::Clock;
+use crate::engine::db_retry::answered;
+use crate::engine::lease::{Life, fenced};
+use crate::handler::log::{Line, RunLog};
+use crate::handler::remote::Executors;
+use crate::handler::{self, Context, StopReason, Task, checks};
+use crate::secret_store::SecretStores;
+use crate::store::log::NewLine;
+use crate::store::{self, Db};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What a worker tells the dispatcher.
+#[derive(Debug)]
+pub(in crate::engine) struct Report {
+    /// The row.
+    pub(in crate::engine) queue_id: QueueId,
+    /// The try.
+    pub(in crate::engine) attempt: u32,
+    /// The node that ran it, when that is another.
+    pub(in crate::engine) by: Option<NodeId>,
+    /// What happened.
+    pub(in crate::engine) what: What,
+}
+
+/// What happened to a try.
+#[derive(Debug)]
+pub(in crate::engine) enum What {
+    /// Its time is up and it is being stopped.
+    Stopping,
+    /// It is over; the lines are those not stored yet.
+    Ended(Box<Outcome>, Vec<Line>),
+    /// It has a wish about another batch.
+    Asks(Ask),
+}
+
+/// Outputs by job and name; `None` is NULL.
+pub(in crate::engine) type Given = HashMap<(JobCode, String), OutputValue>;
+
+/// Secrets by name.
+type Secrets = BTreeMap<String, SecretString>;
+
+/// All that a try needs; built by the dispatcher when it claims the row.
+pub(in crate::engine) struct Job {
+    pub(in crate::engine) queue_id: QueueId,
+    pub(in crate::engine) attempt: u32,
+    /// Failed tries before it.
+    pub(in crate::engine) try_count: u32,
+    /// When the row was claimed.
+    pub(in crate::engine) began: Millis,
+    /// What an operator wants with it in place of its body.
+    pub(in crate::engine) mode: Option<RunMode>,
+    pub(in crate::engine) def: JobDef,
+    pub(in crate::engine) batch: Arc<Batch>,
+    /// The jobs it depends on directly.
+    pub(in crate::engine) parents: Vec<JobCode>,
+    /// Outputs of other jobs that its parameters may ask for.
+    pub(in crate::engine) outputs: Given,
+    /// Its parameters when nothing has to be asked for them, or the sentence that says why there are
+    /// none.
+    pub(in crate::engine) fixed: Option<Result<Vec<BoundParam>, String>>,
+    pub(in crate::engine) lock_name: String,
+    pub(in crate::engine) idem_key: IdemKey,
+    /// The outcome of an earlier try is open.
+    pub(in crate::engine) is_unresolved: bool,
+    pub(in crate::engine) stop: watch::Receiver<Option<StopReason>>,
+    /// The same switch, for the time limit.
+    pub(in crate::engine) stopper: watch::Sender<Option<StopReason>>,
+    pub(in crate::engine) log: RunLog,
+    pub(in crate::engine) gate: Arc<Gate>,
+    /// Whether its row was found to be another start's.
+    pub(in crate::engine) lost: LostRow,
+    /// Whether its row is its own already.
+    pub(in crate::engine) claimed: Claimed,
+}
+
+/// Who has the bodies of jobs run by somebody else.
+pub(in crate::engine) trait RemoteRuns: Send + Sync {
+    /// The door to them that one attempt is given.
+    fn of_attempt(&self, attempt: AttemptKey) -> Arc<dyn Executors>;
+}
+
+/// What all tries of this process share.
+pub(in crate::engine) struct Surroundings {
+    pub(in crate::engine) db: Db,
+    /// The same database for log lines, which stand back behind everything else.
+    pub(in crate::engine) log_db: Db,
+    pub(in crate::engine) clock: Clock,
+    /// How the name of this installation begins.
+    pub(in crate::engine) installation: String,
+    pub(in crate::engine) owner: NodeId,
+    pub(in crate::engine) reports: mpsc::UnboundedSender<Report>,
+    pub(in crate::engine) handlers: Arc<handler::Options>,
+    /// Counts the renewals of this process's lease.
+    pub(in crate::engine) pulse: watch::Receiver<u64>,
+    /// Second connections to data sources.
+    pub(in crate::engine) watchers: Arc<handler::liveness_probe::Watchers>,
+    /// Sessions on them that wait for a body.
+    pub(in crate::engine) sessions: Arc<handler::sessions::Sessions>,
+    /// How that lease stands.
+    pub(in crate::engine) life: watch::Receiver<Life>,
+    pub(in crate::engine) log_flush: Duration,
+    pub(in crate::engine) log_max_bytes: usize,
+    /// Where bodies ask whether their rows are still this process's.
+    pub(in crate::engine) asker: Asker,
+    /// Where attempts are given what runs elsewhere.
+    pub(in crate::engine) remote_runs: Arc<dyn RemoteRuns>,
+    /// Looks for decisions of people.
+    pub(in crate::engine) approvals: ApprovalPoll,
+    /// Whether spans are made, so that what bodies call may go on with the trace.
+    pub(in crate::engine) traced: AtomicBool,
+    /// Where secrets of the installation are.
+    pub(in crate::engine) secret_stores: SecretStores,
+}
+
+/// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome. One whose claim
+/// is not committed has never been: nobody hears of it.
+pub(in crate::engine) async fn run_task(
+    job: Job,
+    snapshot: Arc<Snapshot>,
+    around: Arc<Surroundings>,
+) {
+    let (queue_id, attempt) = (job.queue_id, job.attempt);
+    let log = job.log.clone();
+    if job.mode == Some(RunMode::NoExec) {
+        log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
+        let what = What::Ended(Box::new(Outcome::success(Outputs::default())), log.finish());
+        let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
+        return;
+    }
+    let storage = LogStorage::new(&job, &around);
+    let work = AssertUnwindSafe(run(&job, &snapshot, &around, &storage)).catch_unwind();
+    let done = tokio::select! {
+        biased;
+        done = work => done,
+        () = job.claimed.lost() => return,
+    };
+    if !job.claimed.is_committed().await {
+        return;
+    }
+    let outcome = match done {
+        Ok(outcome) => outcome,
+        Err(_) => Outcome::ended(
+            End::Unknown,
+            "Procession's own code for this job type broke down (see the program's log); whether \
+             the body took effect is not known",
+        ),
+    };
+    let what = What::Ended(Box::new(outcome), storage.finish().await);
+    // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
+    let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
+}
+
+async fn run(
+    job: &Job,
+    snapshot: &Arc<Snapshot>,
+    around: &Arc<Surroundings>,
+    storage: &LogStorage<'_>,
+) -> Outcome {
+    let log = &job.log;
+    let (params, secrets, mask) = match bind(job, snapshot, around).await {
+        Ok(bound) => bound,
+        Err(outcome) => return outcome,
+    };
+    log.mask(mask.clone());
+    let Some(handler) = handler::find(job.def.job_type.as_str()) else {
+        let message = format!("this binary knows no job type {}", job.def.job_type);
+        return Outcome::ended(End::Failed, message);
+    };
+    let task = match task(job, snapshot, (params, secrets), around).await {
+        Ok(task) => task,
+        Err(outcome) => return outcome,
+    };
+    let claim = RowClaim::of(job, around);
+    let context = Context {
+        log: log.clone(),
+        stop: job.stop.clone(),
+        claim: Arc::new(claim),
+        record: Arc::new(Recording::of(job, around, mask.clone())),
+        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        executors: around.remote_runs.of_attempt(job.key()),
+        approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
+        pulse: around.pulse.clone(),
+        watchers: around.watchers.clone(),
+        sessions: around.sessions.clone(),
+        options: around.handlers.clone(),
+    };
+    let work = async {
+        tracing::trace!(target: "procession::moment", id = job.queue_id.0, "handed");
+        let outcome = handler.run(&task, &context).await;
+        tracing::trace!(target: "procession::moment", id = job.queue_id.0, "returned");
+        checks::judged(&task, &context, outcome).await
+    };
+    let outcome = beside_its_log(storage, limited(job, around, Box::pin(work))).await;
+    let outcome = stopped_before(outcome, &job.lost, *job.stop.borrow());
+    let outcome = lease::returned(outcome, handler.kind().after_crash, job.gate.progress());
+    let secret_outs = job.secret_outs();
+    let secret_outs: Vec<&str> = secret_outs.iter().map(String::as_str).collect();
+    let outcome = outcome.without(&secret_outs).masked(&mask);
+    outcome.with_values_aside(job.key(), around.handlers.outputs.inline_bytes)
+}
+
+/// The parameters of a try, and what to take out of all that it says; else how it ends without having begun.
+async fn bind(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<(Vec<BoundParam>, Secrets, Mask), Outcome> {
+    let failed = |words: String| Outcome::ended(End::Failed, words);
+    if let Some(fixed) = &job.fixed {
+        let bound = fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
+        return bound.map_err(failed);
+    }
+    let start = Start { idem_key: job.idem_key.clone(), attempt: job.attempt };
+    let layers = snapshot.layers(&job.batch.values, &job.parents, &start);
+    let outputs = large_outputs::loaded(job, around).await.map_err(failed)?;
+    let output =
+        |code: &JobCode, name: &str| outputs.get(&(code.clone(), name.to_owned())).cloned();
+    let mut needed =
+        params::secrets_needed(&job.def, layers, &output).map_err(|e| failed(e.to_string()))?;
+    needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    let secrets = reader.fetch(needed).await?;
+    let mask = Mask::of(secrets.values());
+    let known = |name: &str| secrets.get(name).cloned();
+    let outside = Outside { output: &output, secret: Some(&known) };
+    let bound = params::resolve(&job.def, layers, outside);
+    bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| failed(e.to_string()))
+}
+
+fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
+    let name = &job.def.http.as_ref()?.host;
+    snapshot.shared.hosts.iter().find(|host| host.name == *name)
+}
+
+/// All that the handler is told.
+async fn task(
+    job: &Job,
+    snapshot: &Snapshot,
+    (params, secrets): (Vec<BoundParam>, Secrets),
+    around: &Surroundings,
+) -> Result<Task, Outcome> {
+    refuse_marked(job, around).await?;
+    let look = || last_checks(&around.db, &job.batch, &job.def);
+    let last_checks = answered(&job.stop, look).await.map_err(|error| {
+        let message =
+            format!("cannot look up what its checks found before: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
+    let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
+    let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
+    let used = source.into_iter().chain(check_sources.clone());
+    refuse_foreign_sources(&job.def.group, used).map_err(|found| {
+        let message = format!("{found}; {}; nothing was run", found.fix());
+        Outcome::ended(End::Failed, message).for_good()
+    })?;
+    let hidden_files = hidden_files(job, snapshot, around).await?;
+    let mut sources: Vec<Source> = source.into_iter().chain(check_sources).cloned().collect();
+    let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
+    reader.read_passwords(&mut sources).await?;
+    let check_sources = sources.split_off(usize::from(source.is_some()));
+    Ok(Task {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        job: job.def.clone(),
+        batch: job.batch.values.clone(),
+        params,
+        source: sources.pop(),
+        host: host(job, snapshot).cloned(),
+        secrets,
+        idem_key: job.idem_key.to_string(),
+        is_unresolved: job.is_unresolved,
+        lock_name: job.lock_name.clone(),
+        check_sources,
+        last_checks,
+        traceparent: traceparent(job, around),
+        hidden_files,
+    })
+}
+
+/// The files of all secrets that definitions name, of this batch and of others: no script is to see them.
+async fn hidden_files(
+    job: &Job,
+    snapshot: &Snapshot,
+    around: &Surroundings,
+) -> Result<Vec<PathBuf>, Outcome> {
+    if job.def.script.is_none() {
+        return Ok(Vec::new());
+    }
+    let read = || async {
+        let mut tx = around.db.read().await?;
+        store::shared::secret_files(&mut tx).await
+    };
+    let now = answered(&job.stop, read).await.map_err(|error| {
+        let message =
+            format!("cannot look up which files hold secrets: {error:#}; nothing was run");
+        Outcome::ended(End::Failed, message)
+    })?;
+    let declared = snapshot.shared.secrets.iter().filter_map(|secret| match &secret.from {
+        SecretFrom::File(path) => Some(path),
+        SecretFrom::Env(_) | SecretFrom::Sealed(_) => None,
+    });
+    let passwords = snapshot.sources.iter().filter_map(|source| source.password_file.as_ref());
+    let all: BTreeSet<&String> = now.iter().chain(declared).chain(passwords).collect();
+    // Where this process is: a script works elsewhere.
+    Ok(all.into_iter().filter_map(|path| std::path::absolute(path).ok()).collect())
+}
+
+/// A batch that goes on by the latest definition (`--latest`) takes over who may use its sources.
+fn refuse_foreign_sources<'a>(
+    group: &GroupCode,
+    mut sources: impl Iterator<Item = &'a Source>,
+) -> Result<(), ForbiddenUse> {
+    sources.try_for_each(|source| {
+        let resource = SharedResource::Source(source.name.to_string());
+        ForbiddenUse::check(group, resource, &source.access)
+    })
+}
+
+/// Lets the body run; when its time is up, tells it to stop and waits until it has.
+async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>) -> Outcome {
+    let mut body = body;
+    let limit = Duration::from_secs(job.def.timeout_sec.into());
+    let time_is_up = async {
+        // What its own claim takes is not the body's time.
+        job.claimed.made().await;
+        tokio::time::sleep(limit).await;
+    };
+    let fence = pass_fence_on(&job.stopper, around.life.clone());
+    tokio::select! {
+        outcome = &mut body => return outcome,
+        () = time_is_up => {}
+        () = fence => {}
+    }
+    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
+    tell(&job.stopper, StopReason::TimedOut);
+    let stopping =
+        Report { queue_id: job.queue_id, attempt: job.attempt, by: None, what: What::Stopping };
+    let _ = around.reports.send(stopping);
+    let mut outcome = body.await;
+    if outcome.end == End::TimedOut {
+        let how = outcome.message.unwrap_or_default();
+        outcome.message = Some(format!("ran past its {} s; {how}", limit.as_secs()));
+    }
+    outcome
+}
+
+/// Stops a task when the lease of this process has run out, and takes that back when the lease is renewed. Never returns.
+async fn pass_fence_on(
+    stopper: &watch::Sender<Option<StopReason>>,
+    mut life: watch::Receiver<Life>,
+) {
+    loop {
+        fenced(life.clone()).await;
+        tell(stopper, StopReason::Fenced);
+        if life.wait_for(|life| !life.is_fenced).await.is_err() {
+            return std::future::pending().await;
+        }
+        stopper.send_if_modified(|reason| {
+            let was_fenced = *reason == Some(StopReason::Fenced);
+            *reason = reason.filter(|_| !was_fenced);
+            was_fenced
+        });
+    }
+}
+
+/// Asks a task to stop. The first reason is what it ends as; but a lost lease may be outlived, so that any other reason
+/// comes in its place.
+pub(in crate::engine) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason) {
+    stopper.send_if_modified(|reason| {
+        let is_new = matches!(*reason, None | Some(StopReason::Fenced)) && *reason != Some(why);
+        if is_new {
+            *reason = Some(why);
+        }
+        is_new
+    });
+}
+
+/// Lets the body run and stores its new lines meanwhile, so that `logs -f` can follow it. In one task
+/// with it: a task of their own was one more to start and to wait for, at each hop.
+async fn beside_its_log(storage: &LogStorage<'_>, body: impl Future<Output = Outcome>) -> Outcome {
+    let mut body = pin!(body);
+    let done = CancellationToken::new();
+    let mut flush = pin!(storage.store_while_running(&done));
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut body => outcome,
+        () = &mut flush => return body.await,
+    };
+    // A group on its way is waited for: dropped in the middle, nobody knew whether it is stored.
+    done.cancel();
+    flush.await;
+    outcome
+}
+
+/// A line as it is stored: its time is the start of the try plus when it came.
+pub(in crate::engine) fn dated(line: Line, began: Millis) -> NewLine {
+    (line.number, began.plus(line.at_ms), line.stream, line.text)
+}
+
+/// What a body that found its row gone says when the reason is that it is to be stopped: it was
+/// stopped before it began, and has not failed.
+fn stopped_before(outcome: Outcome, lost: &LostRow, stop: Option<StopReason>) -> Outcome {
+    let is_gone = outcome.end == End::Failed && (outcome.is_row_lost || lost.is_noted());
+    let end = match (stop, is_gone) {
+        (Some(StopReason::TimedOut), true) => End::TimedOut,
+        (Some(StopReason::Killed), true) => End::Killed,
+        (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => {
+            End::Returned
+        }
+        (Some(_), false) | (None, _) => return outcome,
+    };
+    Outcome::ended(end, "stopped before it began").before_it_began()
+}
+
+/// The header `traceparent` for what a try calls; none when nothing is traced.
+fn traceparent(job: &Job, around: &Surroundings) -> Option<String> {
+    around.traced.load(Ordering::Relaxed).then(|| {
+        let batch = &job.batch;
+        let trace = TraceId::of(&around.installation, batch.batch_id, batch.create_time);
+        span::traceparent(trace, SpanId::of_try(trace, job.queue_id, job.attempt))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_of(outcome: Outcome, is_noted: bool, stop: Option<StopReason>) -> End {
+        let lost = LostRow::default();
+        if is_noted {
+            lost.note();
+        }
+        stopped_before(outcome, &lost, stop).end
+    }
+
+    #[test]
+    fn a_row_that_was_lost_to_a_stop_is_no_failure() {
+        let failed = || Outcome::ended(End::Failed, "any words");
+        assert_eq!(end_of(failed(), true, Some(StopReason::Killed)), End::Killed);
+        assert_eq!(end_of(failed(), true, Some(StopReason::TimedOut)), End::TimedOut);
+        assert_eq!(end_of(failed(), true, Some(StopReason::Fenced)), End::Returned);
+        assert_eq!(end_of(failed().of_lost_row(), false, Some(StopReason::Killed)), End::Killed);
+        assert_eq!(end_of(failed(), true, None), End::Failed, "nobody wanted it stopped");
+        assert_eq!(end_of(failed(), false, Some(StopReason::Killed)), End::Failed);
+        let words = format!("{}; nothing was run", handler::NOT_OURS);
+        let only_says_so = Outcome::ended(End::Failed, words);
+        assert_eq!(end_of(only_says_so, false, Some(StopReason::Killed)), End::Failed);
+        let done = Outcome::success(Outputs::default());
+        assert_eq!(end_of(done, true, Some(StopReason::Killed)), End::Success);
+    }
+}

@@ -1,0 +1,267 @@
+//! Fetches secrets where the settings or the definition say they are, or from the sealed ones, just before a body. They
+//! are read anew for each attempt, so that one that was replaced counts from the next attempt on.
+
+use crate::domain::access_rules::{ForbiddenUse, SharedResource};
+use crate::domain::group_access::GroupAccess;
+use crate::domain::id::GroupCode;
+use crate::domain::lease::Uptime;
+use crate::domain::outcome::{End, Outcome};
+use crate::domain::secret::SHORTEST;
+use crate::domain::shared_definitions::{SecretFrom, SecretSource};
+use crate::domain::source::{ReadPassword, Source};
+use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::secret_store_wait::AwaitedStore;
+use crate::engine::db_retry::answered;
+use crate::engine::secrets::encryption::KeyRing;
+use crate::handler::StopReason;
+use crate::secret_store::secret_file::SecretFile;
+use crate::secret_store::{ConfiguredSecret, SecretStores};
+use crate::store::secret::SealedSecret;
+use crate::store::{self, Db};
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use tokio::sync::watch;
+
+/// Reads the secrets of one attempt.
+pub(in crate::engine) struct SecretReader<'a> {
+    /// The attempt.
+    pub(in crate::engine) job: &'a Job,
+    /// What all attempts share.
+    pub(in crate::engine) around: &'a Surroundings,
+    /// Where the batch's definition says that secrets come from.
+    pub(in crate::engine) declared: &'a [SecretSource],
+}
+
+impl SecretReader<'_> {
+    /// The secrets of these names, as they are now; else how the attempt ends, which says what is missing and where it was
+    /// looked for. What the settings name goes before what the definition declares, and that before what is stored.
+    pub(super) async fn fetch(
+        &self,
+        names: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, SecretString>, Outcome> {
+        let mut found = BTreeMap::new();
+        for name in names {
+            let secret = match self.around.secret_stores.find(&name) {
+                Some(configured) => self.of_store(&name, configured).await?,
+                None => self.own(&name).await.map_err(failed)?,
+            };
+            usable(&name, &secret).map_err(failed)?;
+            found.insert(name, secret);
+        }
+        Ok(found)
+    }
+
+    /// The sources with the secrets that are their passwords, as they are now.
+    pub(in crate::engine) async fn read_passwords(
+        &self,
+        sources: &mut [Source],
+    ) -> Result<(), Outcome> {
+        for source in sources {
+            let Some(name) = source.password_secret.clone() else { continue };
+            let read = match self.around.secret_stores.find(&name) {
+                Some(configured) => {
+                    refuse_foreign_source(&name, configured, source).map_err(failed)?;
+                    let mut store = AwaitedStore::new(self.job, self.around, &configured.store);
+                    store.read(&name, configured).await?
+                }
+                None => match self.declared.iter().find(|declared| declared.name == name) {
+                    Some(declared) => from_definition(&name, &declared.from).await,
+                    None => stored(&self.around.db, &name, &self.job.stop)
+                        .await
+                        .and_then(|found| open(&name, &found.sealed)),
+                }
+                .map_err(|why| failed(format!("source '{}': its password: {why}", source.name)))?,
+            };
+            source.read_password = ReadPassword(Some(read));
+        }
+        Ok(())
+    }
+
+    async fn of_store(
+        &self,
+        name: &str,
+        secret: &ConfiguredSecret,
+    ) -> Result<SecretString, Outcome> {
+        refuse_foreign_group(name, &secret.entry.access, &self.job.def.group).map_err(failed)?;
+        AwaitedStore::new(self.job, self.around, &secret.store).read(name, secret).await
+    }
+
+    /// Of the definition, else of the stored ones.
+    async fn own(&self, name: &str) -> Result<SecretString, String> {
+        let group = &self.job.def.group;
+        if let Some(source) = self.declared.iter().find(|source| source.name == name) {
+            refuse_foreign_group(name, &source.access, group)?;
+            return from_definition(name, &source.from).await;
+        }
+        let found = stored(&self.around.db, name, &self.job.stop).await?;
+        refuse_foreign_group(name, &found.access, group)?;
+        open(name, &found.sealed)
+    }
+}
+
+/// A secret of a store is for no source unless the settings say so: who may use the source is written elsewhere.
+fn refuse_foreign_source(
+    name: &str,
+    secret: &ConfiguredSecret,
+    source: &Source,
+) -> Result<(), String> {
+    if secret.entry.sources.contains(&source.name) {
+        return Ok(());
+    }
+    Err(format!(
+        "source '{source}': its password is the secret {name}, which is not for this source; add sources = \
+         [\"{source}\"] to secret_stores.{store}.secrets.{name} in procession.toml of every node",
+        source = source.name,
+        store = secret.store,
+    ))
+}
+
+/// The same for who has no attempt: a source with the secret that is its password, read once.
+pub async fn read_source_password(
+    db: &Db,
+    stores: &SecretStores,
+    now: Uptime,
+    source: &Source,
+) -> Result<Source, String> {
+    let Some(name) = source.password_secret.as_deref() else { return Ok(source.clone()) };
+    let of_source = |why: String| format!("source '{}': its password: {why}", source.name);
+    let read = match stores.find(name) {
+        Some(configured) => {
+            refuse_foreign_source(name, configured, source)?;
+            let read = stores.read(configured, now).await;
+            read.map_err(|error| of_source(format!("secret {name}: {error}")))?.value
+        }
+        None => {
+            let found = async {
+                let mut tx = db.read().await?;
+                let declared = store::shared::declared_secrets(&mut tx).await?;
+                anyhow::Ok((declared, store::secret::find(&mut tx, name).await?))
+            };
+            let (declared, stored) = found
+                .await
+                .map_err(|error| of_source(format!("secret {name} cannot be read: {error:#}")))?;
+            let declared = declared.iter().find(|declared| declared.name == name);
+            match (declared, stored) {
+                (Some(declared), _) => from_definition(name, &declared.from).await,
+                (None, Some(stored)) => open(name, &stored.sealed),
+                (None, None) => Err(unknown_secret(name)),
+            }
+            .map_err(of_source)?
+        }
+    };
+    Ok(Source { read_password: ReadPassword(Some(read)), ..source.clone() })
+}
+
+fn unknown_secret(name: &str) -> String {
+    format!(
+        "secret {name} is not known; define it under secrets: in the definition, store it (procession secret \
+         set {name}), or name it under [secret_stores] in procession.toml of every node"
+    )
+}
+
+fn failed(words: String) -> Outcome {
+    Outcome::ended(End::Failed, words)
+}
+
+/// Reads a secret where a definition says that it is.
+pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretString, String> {
+    match from {
+        SecretFrom::Env(variable) => from_environment(name, variable),
+        SecretFrom::File(path) => from_file(name, path).await,
+        SecretFrom::Sealed(text) => open(name, text),
+    }
+}
+
+/// A definition that uses a secret of other groups is refused before it runs. This holds for the ways
+/// that only an attempt knows: a parameter of all groups, and a rule that was changed meanwhile.
+fn refuse_foreign_group(name: &str, access: &GroupAccess, group: &GroupCode) -> Result<(), String> {
+    let resource = SharedResource::Secret(name.to_owned());
+    ForbiddenUse::check(group, resource, access)
+        .map_err(|found| format!("{found}; {}", found.fix()))
+}
+
+fn from_environment(name: &str, variable: &str) -> Result<SecretString, String> {
+    std::env::var(variable).map(SecretString::from).map_err(|_| {
+        format!(
+            "secret {name}: the environment variable {variable} is not set; set it for the process \
+             that runs Procession"
+        )
+    })
+}
+
+/// The first line of a file, as other tools write secrets with a newline at the end.
+async fn from_file(name: &str, path: &str) -> Result<SecretString, String> {
+    let file = SecretFile::read_aside(Path::new(path)).await;
+    Ok(file.map_err(|error| format!("secret {name}: {error}"))?.first_line())
+}
+
+async fn stored(
+    db: &Db,
+    name: &str,
+    stop: &watch::Receiver<Option<StopReason>>,
+) -> Result<SealedSecret, String> {
+    let read = || async {
+        let mut tx = db.read().await?;
+        store::secret::find(&mut tx, name).await
+    };
+    let found = answered(stop, read)
+        .await
+        .map_err(|error| format!("secret {name} cannot be read: {error:#}"))?;
+    found.ok_or_else(|| unknown_secret(name))
+}
+
+fn open(name: &str, sealed: &str) -> Result<SecretString, String> {
+    let opened = KeyRing::from_environment().and_then(|key| key.open(name, sealed));
+    opened.map_err(|error| format!("secret {name}: {error}"))
+}
+
+/// Whether a text can be a secret: one that cannot be masked would stand in logs.
+pub fn usable(name: &str, secret: &SecretString) -> Result<(), String> {
+    if secret.expose_secret().trim().chars().count() < SHORTEST {
+        return Err(format!(
+            "secret {name} has fewer than {SHORTEST} characters, so it could not be masked in logs; \
+             use a longer one"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_missing_is_said_with_its_place() {
+        let folder = tempfile::tempdir().expect("folder");
+        let file = folder.path().join("pw");
+        let path = file.display().to_string();
+        let error = from_file("PW", &path).await.expect_err("no file");
+        assert!(
+            error.starts_with(&format!("secret PW: the file {path} cannot be read (")),
+            "{error}"
+        );
+        std::fs::write(&file, "hunter22\nsecond line\n").expect("file");
+        let read = from_file("PW", &path).await.expect("first line");
+        assert_eq!(read.expose_secret(), "hunter22");
+        let error = from_environment("PW", "PROCESSION_TEST_NOT_SET").expect_err("not set");
+        assert!(
+            error.starts_with(
+                "secret PW: the environment variable PROCESSION_TEST_NOT_SET is not set"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_short_secret_is_refused() {
+        for text in ["", "abc", "   abc   "] {
+            let error = usable("PW", &SecretString::from(text)).expect_err(text);
+            assert!(
+                error.contains("fewer than 4 characters, so it could not be masked"),
+                "{error}"
+            );
+        }
+        assert_eq!(usable("PW", &SecretString::from("abcd")), Ok(()));
+    }
+}

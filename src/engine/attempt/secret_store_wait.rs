@@ -1,0 +1,155 @@
+//! Waits for a secret store that is away: one that restarts, is sealed or cannot be reached.
+//!
+//! That is nobody's failure, as with a data source that is away (`handler/wait_for_source.rs`): nothing of the body has
+//! been sent yet, so the attempt waits for as long as it would wait for a source, and asks whether its row is still its own.
+
+use crate::domain::lease::Uptime;
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::retry::ErrorClass;
+use crate::domain::time::span_words;
+use crate::engine::attempt::claim_check::RowClaim;
+use crate::engine::attempt::run::{Job, Surroundings};
+use crate::handler::run_on_source::end_of;
+use crate::handler::{Claim as _, NOT_OURS, StopReason};
+use crate::secret_store::{ConfiguredSecret, SecretStoreError};
+use secrecy::SecretString;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+
+/// The first pause between two requests; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Between two questions whether the row is still ours.
+const CLAIM_EVERY_MS: i64 = 3_000;
+
+/// One attempt's wait for one store.
+pub(super) struct AwaitedStore<'a> {
+    job: &'a Job,
+    around: &'a Surroundings,
+    claim: RowClaim,
+    store: &'a str,
+    /// Since when it is away.
+    since: Option<Uptime>,
+    requests: u32,
+    asked: Uptime,
+}
+
+impl<'a> AwaitedStore<'a> {
+    /// A wait that has not begun.
+    pub(in crate::engine) fn new(job: &'a Job, around: &'a Surroundings, store: &'a str) -> Self {
+        let claim = RowClaim::of(job, around);
+        let asked = around.clock.uptime();
+        Self { job, around, claim, store, since: None, requests: 0, asked }
+    }
+
+    /// Reads a secret, and waits while its store is away.
+    pub(in crate::engine) async fn read(
+        &mut self,
+        name: &str,
+        secret: &ConfiguredSecret,
+    ) -> Result<SecretString, Outcome> {
+        loop {
+            let now = self.around.clock.uptime();
+            let reading = self.around.secret_stores.read(secret, now);
+            let read = tokio::select! {
+                biased;
+                reason = stopped(self.job) => return Err(self.stopped(reason)),
+                read = reading => read,
+            };
+            match read {
+                Ok(read) => {
+                    self.is_back().await;
+                    return Ok(read.value);
+                }
+                Err(SecretStoreError::Unusable(why)) => {
+                    self.claim_is_free().await;
+                    return Err(Outcome::ended(End::Failed, format!("secret {name}: {why}")));
+                }
+                Err(SecretStoreError::Away(why)) => self.wait(name, &why).await?,
+            }
+        }
+    }
+
+    /// Waits before the next request, or gives the outcome when it has been away for too long.
+    async fn wait(&mut self, name: &str, why: &str) -> Result<(), Outcome> {
+        self.requests += 1;
+        let now = self.around.clock.uptime();
+        let patience = self.around.handlers.away;
+        let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
+        let is_first = self.since.is_none();
+        let away_ms = now.since(*self.since.get_or_insert(now));
+        if away_ms >= patience_ms {
+            let (away, requests) = (span_words(away_ms), self.requests);
+            let words = format!(
+                "secret {name}: {why} (away for {away}, {requests} requests); nothing was run"
+            );
+            let outcome = Outcome::ended(End::Failed, words).before_it_began();
+            return Err(outcome.of_class(ErrorClass::ConnectionLost, None));
+        }
+        if is_first {
+            let waits = span_words(patience_ms);
+            self.job.log.line(Stream::System, format!("{why}; waits up to {waits} for it"));
+            let since = self.around.clock.now();
+            let words = format!("secret store {} is away since {since}: {why}", self.store);
+            self.claim.waits_on(Some(words)).await;
+        }
+        let left = Duration::from_millis(u64::try_from(patience_ms - away_ms).unwrap_or(0));
+        let pause = (PAUSE_MIN * (1 << (self.requests - 1).min(5))).min(PAUSE_MAX).min(left);
+        tokio::select! {
+            biased;
+            reason = stopped(self.job) => return Err(self.stopped(reason)),
+            () = sleep(pause) => {}
+        }
+        self.require_claim().await
+    }
+
+    /// A claim that cannot be asked for is asked for later: nothing has been run.
+    async fn require_claim(&mut self) -> Result<(), Outcome> {
+        let now = self.around.clock.uptime();
+        if now.since(self.asked) < CLAIM_EVERY_MS {
+            return Ok(());
+        }
+        self.asked = now;
+        let limit = Duration::from_millis(CLAIM_EVERY_MS.unsigned_abs());
+        match timeout(limit, self.claim.still_ours()).await {
+            Ok(Ok(false)) => {
+                let words = format!("{NOT_OURS}; nothing was run");
+                Err(Outcome::ended(End::Failed, words).before_it_began())
+            }
+            Ok(Ok(true) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn is_back(&mut self) {
+        let Some(since) = self.since else { return };
+        let away = span_words(self.around.clock.uptime().since(since));
+        let words = format!("secret store {} is back after {away}", self.store);
+        self.job.log.line(Stream::System, words);
+        self.claim_is_free().await;
+    }
+
+    async fn claim_is_free(&mut self) {
+        if self.since.take().is_some() {
+            self.claim.waits_on(None).await;
+        }
+    }
+
+    fn stopped(&self, reason: StopReason) -> Outcome {
+        let words = format!("stopped while it read secrets of secret store {}", self.store);
+        Outcome::ended(end_of(reason), words).before_it_began()
+    }
+}
+
+/// Returns when the attempt must stop, with the reason.
+async fn stopped(job: &Job) -> StopReason {
+    let mut stop = job.stop.clone();
+    loop {
+        if let Some(reason) = *stop.borrow_and_update() {
+            return reason;
+        }
+        if stop.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Whether this process is alive and ready, and why not: asked by the front door, answered within a
+//! second whatever the database does.
+
+use crate::domain::certificate_expiry::{CertificateEnd, due_ends};
+use crate::domain::lease::Uptime;
+use crate::domain::misfire::LATE_MS;
+use crate::domain::skew::Verdict;
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::cluster::heartbeat::Heart;
+use crate::engine::cluster::process::Process;
+use crate::engine::observe::metrics::Meter;
+use crate::store::{self, Db};
+use anyhow::Result;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// How long the database may take for its answer.
+const PING: Duration = Duration::from_millis(1_000);
+/// How long an answer of the database is taken for the present one: however often somebody asks, the
+/// database is asked once a second.
+const FRESH_MS: i64 = 1_000;
+/// The same for the schema, which changes with a release, and the server's settings.
+const SLOW_FRESH_MS: i64 = 30_000;
+
+/// What is looked at when somebody asks how this process is.
+pub struct Vitals {
+    db: Db,
+    clock: Clock,
+    meter: Arc<Meter>,
+    heart: Arc<Heart>,
+    /// Cancelled when this process is to leave.
+    leaves: CancellationToken,
+    stalled_ms: i64,
+    seen: Mutex<Seen>,
+}
+
+/// One thing that must be so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// `database`, `schema`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
+    /// `certificates`, or the name of a loop.
+    pub name: &'static str,
+    /// Whether it is.
+    pub ok: bool,
+    /// Whether the process does its work, and somebody should look all the same.
+    pub is_degraded: bool,
+    /// In words; no address, path or value of anything.
+    pub detail: String,
+}
+
+impl Reason {
+    fn new(name: &'static str, ok: bool, detail: impl Into<String>) -> Self {
+        Self { name, ok, is_degraded: false, detail: detail.into() }
+    }
+}
+
+/// What the database said last.
+#[derive(Default)]
+struct Seen {
+    answer: Option<(Uptime, Answer)>,
+    slow: Option<(Uptime, SlowFacts)>,
+}
+
+/// What changes with a release or by an administrator.
+#[derive(Clone, Copy)]
+struct SlowFacts {
+    /// Whether the schema is the one that this binary knows.
+    is_current: bool,
+    /// Whether what the database has acknowledged outlives a crash of its server.
+    is_durable: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Answer {
+    After(i64),
+    Refused,
+    Late,
+}
+
+impl Vitals {
+    /// Of this process: `leaves` is what tells it to stop, `stalled` how long a loop may take for a turn, which must
+    /// be more than the database may take for two answers.
+    pub(in crate::engine) fn new(
+        process: &Process,
+        leaves: &CancellationToken,
+        stalled: Duration,
+    ) -> Self {
+        Self {
+            db: process.db.clone(),
+            clock: process.clock.clone(),
+            meter: process.meter.clone(),
+            heart: process.heart.clone(),
+            leaves: leaves.clone(),
+            stalled_ms: i64::try_from(stalled.as_millis()).unwrap_or(i64::MAX),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Whether the loops of this process turn, one reason for each.
+    pub fn alive(&self) -> Vec<Reason> {
+        let ages = self.meter.loop_ages(self.clock.uptime());
+        ages.into_iter().map(|(name, age)| turns(name, age, self.stalled_ms)).collect()
+    }
+
+    /// Whether this process can do its work.
+    pub async fn ready(&self) -> Vec<Reason> {
+        let mut reasons = self.ask().await;
+        let (age_ms, obstacle) = self.heart.last_write();
+        reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
+        reasons.extend([self.lease(), self.clocks(), self.stays(), self.history()]);
+        let failing = self.meter.dispatch_failure();
+        let failing = failing.map(|one| (self.clock.uptime().since(one.since), one.obstacle));
+        reasons.push(dispatches(failing));
+        reasons.extend(self.meter.firing_delay_sec().map(fires));
+        reasons.extend(certificates(&self.meter.certificates(), self.clock.now()));
+        reasons.extend(self.alive());
+        reasons
+    }
+
+    /// The meters.
+    pub fn metrics(&self) -> String {
+        self.meter.text(&self.db.counts())
+    }
+
+    /// The database and its schema. One question at a time; who comes meanwhile gets its answer.
+    async fn ask(&self) -> Vec<Reason> {
+        let mut seen = self.seen.lock().await;
+        let now = self.clock.uptime();
+        let fresh = |at: Uptime, ms: i64| now.since(at) < ms;
+        let answer = match seen.answer {
+            Some((at, answer)) if fresh(at, FRESH_MS) => answer,
+            _ => {
+                let known = seen.slow.filter(|(at, _)| fresh(*at, SLOW_FRESH_MS));
+                // A connection that is dropped with a question in flight is closed (docs/adr/0011).
+                let asked = tokio::time::timeout(PING, self.ping(known.map(|(_, facts)| facts)));
+                let asked = asked.await;
+                let now = self.clock.uptime();
+                let answer = match asked {
+                    Ok(Ok((took, facts))) => {
+                        seen.slow = known.or(Some((now, facts)));
+                        Answer::After(took)
+                    }
+                    Ok(Err(error)) => {
+                        tracing::debug!("the database does not answer: {error:#}");
+                        Answer::Refused
+                    }
+                    Err(_) => Answer::Late,
+                };
+                seen.answer = Some((now, answer));
+                answer
+            }
+        };
+        let facts = seen.slow.map(|(_, facts)| facts);
+        let mut reasons = vec![answers(answer), schema(facts.map(|facts| facts.is_current))];
+        reasons.extend(facts.map(|facts| durability(facts.is_durable)));
+        reasons
+    }
+
+    /// How long an answer took, and what need not be asked each time.
+    async fn ping(&self, known: Option<SlowFacts>) -> Result<(i64, SlowFacts)> {
+        let asked = self.clock.uptime();
+        let mut tx = self.db.read().await?;
+        tx.server_time().await?;
+        let took = self.clock.uptime().since(asked);
+        if let Some(known) = known {
+            tx.rollback().await?;
+            return Ok((took, known));
+        }
+        let is_durable = tx.durability_warnings().await?.is_empty();
+        tx.rollback().await?;
+        let is_current = match self.db.require_current().await.map_err(anyhow::Error::from) {
+            Ok(()) => true,
+            Err(error) if store::is_transient(&error) => return Err(error),
+            Err(_) => false,
+        };
+        Ok((took, SlowFacts { is_current, is_durable }))
+    }
+
+    fn lease(&self) -> Reason {
+        let ok = !self.heart.life().is_fenced;
+        let detail = match ok {
+            true => "held",
+            false => "could not be renewed in time; nothing is started here until it is",
+        };
+        Reason::new("lease", ok, detail)
+    }
+
+    fn clocks(&self) -> Reason {
+        let Some(skew) = self.heart.skew() else {
+            return Reason::new("clock", true, "set by hand");
+        };
+        let last = skew.last();
+        let detail = match skew.verdict() {
+            Verdict::Steady | Verdict::Skewed(_) => format!(
+                "the database's is {} ms ahead of this machine's (± {} ms) and is gone by",
+                last.skew_ms, last.slack_ms
+            ),
+            Verdict::Jumped(ms) => {
+                format!("jumped by {ms} ms; nothing is scheduled here until two measurements agree")
+            }
+        };
+        Reason::new("clock", skew.verdict().is_sure(), detail)
+    }
+
+    fn history(&self) -> Reason {
+        let Some(gap) = self.heart.metadata_gap() else {
+            return Reason::new("history", true, "the database holds what was committed");
+        };
+        let detail = format!(
+            "the database has gone back to {}, and {} was committed: nothing is fired or started until an \
+             operator decides: procession metadata show",
+            gap.restored_to, gap.known_until
+        );
+        Reason::new("history", false, detail)
+    }
+
+    fn stays(&self) -> Reason {
+        // The first is known at once, what an operator says (`node drain`) with the next heartbeat.
+        let is_drained = self.heart.is_resting() && !self.heart.is_suspended();
+        let (ok, detail) = match (self.leaves.is_cancelled(), is_drained) {
+            (true, _) => (false, "yes: told to stop, starts nothing more"),
+            (false, true) => {
+                (false, "yes: an operator lets it take nothing new, until: procession node undrain")
+            }
+            (false, false) => (true, "no"),
+        };
+        Reason::new("draining", ok, detail)
+    }
+}
+
+/// Whether certificates end soon. One that has ended keeps clients away, and a restart would not help.
+fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<Reason> {
+    let last = ends.iter().map(|end| end.ends_at).min()?;
+    let due = due_ends(ends, now);
+    let detail = match due[..] {
+        [] => format!("the first ends on {}", last.to_utc().format("%Y-%m-%d")),
+        [first] => first.describe(now),
+        [first, ..] => {
+            format!("{}, and {} more end soon", first.describe(now), due.len() - 1)
+        }
+    };
+    let is_degraded = !due.is_empty();
+    Some(Reason { is_degraded, ..Reason::new("certificates", true, detail) })
+}
+
+/// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after
+/// which the misfire policy decides, firings are missed.
+fn fires(delay_sec: f64) -> Reason {
+    let allowed_sec = LATE_MS / 1_000;
+    let ok = delay_sec <= f64::from(u16::try_from(allowed_sec).unwrap_or(u16::MAX));
+    let detail = match ok {
+        true => "on time".to_owned(),
+        false => format!(
+            "overdue by {delay_sec:.0} s; beyond {allowed_sec} s the misfire policy of each schedule \
+             decides what still fires"
+        ),
+    };
+    Reason::new("firing", ok, detail)
+}
+
+fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
+    let ok = age_ms <= stalled_ms;
+    let detail = match ok {
+        true => format!("turned {age_ms} ms ago"),
+        false => format!("has not turned for {age_ms} ms; {stalled_ms} are allowed"),
+    };
+    Reason::new(name, ok, detail)
+}
+
+fn answers(answer: Answer) -> Reason {
+    let (ok, detail) = match answer {
+        Answer::After(ms) => (true, format!("answered in {ms} ms")),
+        Answer::Refused => (false, "cannot be asked; the log of this process says why".to_owned()),
+        Answer::Late => (false, format!("no answer within {} ms", PING.as_millis())),
+    };
+    Reason::new("database", ok, detail)
+}
+
+fn schema(is_current: Option<bool>) -> Reason {
+    let detail = match is_current {
+        Some(true) => "current",
+        Some(false) => "not the one that this program knows; run: procession migrate",
+        None => "not known yet",
+    };
+    Reason::new("schema", is_current == Some(true), detail)
+}
+
+/// Whether something could be written lately. A renewal is due every third of a lease; what fails is sent again within a
+/// second, so half a lease without one is no accident.
+fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> Reason {
+    let ok = age_ms <= allowed_ms;
+    let why = obstacle.unwrap_or("no answer has come yet");
+    let detail = match (ok, obstacle) {
+        (true, None) => format!("written {age_ms} ms ago"),
+        _ => format!("nothing could be written for {age_ms} ms: {why}"),
+    };
+    Reason { is_degraded: ok && obstacle.is_some(), ..Reason::new("writes", ok, detail) }
+}
+
+/// How long the dispatcher may fail before the process counts as not ready. A lock that another session holds for a
+/// moment is nothing: each step waits some ten seconds for it.
+const DISPATCH_FAILS_MS: i64 = 30_000;
+
+/// Whether steps of batches can be written: `failing` is for how long they could not, and what kept the last one. A row
+/// of one batch that another session has locked keeps all batches of this process, and `writes` does not see it.
+fn dispatches(failing: Option<(i64, &'static str)>) -> Reason {
+    let Some((ms, obstacle)) = failing else {
+        return Reason::new("dispatch", true, "the last step of batches is written");
+    };
+    let detail = format!("no step of any batch could be written for {} s: {obstacle}", ms / 1_000);
+    let ok = ms < DISPATCH_FAILS_MS;
+    Reason { is_degraded: ok, ..Reason::new("dispatch", ok, detail) }
+}
+
+/// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
+fn durability(is_durable: bool) -> Reason {
+    let detail = match is_durable {
+        true => "as the database's settings say, what it acknowledges outlives a crash",
+        false => {
+            "the database may lose what it has acknowledged in a crash; the log of this process says which setting"
+        }
+    };
+    Reason { is_degraded: !is_durable, ..Reason::new("durability", true, detail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn firing_is_overdue_when_the_misfire_policy_decides() {
+        assert!(fires(5.0).ok);
+        let overdue = fires(17.4);
+        assert!(!overdue.ok && overdue.detail.contains("overdue by 17 s"), "{overdue:?}");
+    }
+
+    #[test]
+    fn a_loop_is_stalled_after_its_time_and_not_before() {
+        assert!(turns("dispatcher", 120_000, 120_000).ok);
+        let late = turns("dispatcher", 120_001, 120_000);
+        assert!(!late.ok && late.detail.contains("120001 ms"), "{late:?}");
+    }
+
+    #[test]
+    fn what_is_not_written_is_degraded_at_once_and_not_ready_after_half_a_lease() {
+        let full = Some("the database has no space left");
+        let state = |reason: Reason| (reason.ok, reason.is_degraded);
+        assert_eq!(state(writes(9_000, 15_000, None)), (true, false));
+        assert_eq!(state(writes(9_000, 15_000, full)), (true, true));
+        assert_eq!(state(writes(15_001, 15_000, full)), (false, false));
+        // A renewal that hangs says nothing.
+        assert_eq!(state(writes(15_001, 15_000, None)), (false, false));
+        assert!(writes(15_001, 15_000, full).detail.contains("no space left"));
+        assert_eq!(state(durability(false)), (true, true));
+    }
+
+    #[test]
+    fn a_dispatcher_that_cannot_write_is_degraded_at_once_and_not_ready_after_half_a_minute() {
+        let state = |failing| {
+            let reason = dispatches(failing);
+            (reason.ok, reason.is_degraded)
+        };
+        assert_eq!(state(None), (true, false));
+        assert_eq!(state(Some((0, "locked"))), (true, true));
+        assert_eq!(state(Some((DISPATCH_FAILS_MS, "locked"))), (false, false));
+        assert!(dispatches(Some((41_000, "locked"))).detail.contains("for 41 s: locked"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_ready() {
+        assert!(!schema(None).ok && !schema(Some(false)).ok && schema(Some(true)).ok);
+        assert!(!answers(Answer::Late).ok && !answers(Answer::Refused).ok);
+        assert!(answers(Answer::After(3)).ok);
+    }
+}

@@ -1,0 +1,519 @@
+//! The heartbeat: renews this process's lease, beside whatever else it does, and fences it in time
+//! when it cannot.
+//!
+//! A task of its own: a beat of the dispatcher may wait half a minute for a database that gives no
+//! answer, and the lease must not run out meanwhile without anybody noticing. When the rule of
+//! `domain/lease.rs` says so, every body of this process is told to end; they watch for that
+//! themselves, so it needs no dispatcher and no database.
+
+use crate::domain::lease::{Lease, Step, Uptime, Writers};
+use crate::domain::metadata_gap::{HistoryMark, MetadataGap};
+use crate::domain::skew::{Skew, Verdict};
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::cluster::node::Node;
+use crate::engine::cluster::suspension::Suspension;
+use crate::engine::lease::Life;
+use crate::engine::observe::metrics::Meter;
+use crate::store::node::{Said, Stay};
+use crate::store::{self, Db, Tx, metadata_gap, node};
+use anyhow::Result;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The lease of this process and what depends on it.
+pub(in crate::engine) struct Heart {
+    db: Db,
+    /// The way of the lease to it: nothing else stands before a renewal.
+    lease_db: Db,
+    clock: Clock,
+    node: Node,
+    held: Mutex<Held>,
+    /// Counts the renewals.
+    pulse: watch::Sender<u64>,
+    life: watch::Sender<Life>,
+    meter: Arc<Meter>,
+    /// What is said with the next heartbeat: how many jobs run here.
+    running: AtomicU32,
+    /// This process was told to leave.
+    is_leaving: AtomicBool,
+    /// This node is to take nothing new.
+    is_resting: AtomicBool,
+    /// Whether the database has gone back in time.
+    suspension: Suspension,
+}
+
+struct Held {
+    lease: Lease,
+    /// Until when it holds by the database's clock.
+    until: Millis,
+    /// How the clocks stand; not of one that a test sets.
+    skew: Option<Skew>,
+    /// When it was last in doubt what time it is.
+    doubted: Option<Uptime>,
+    /// When something was last written.
+    written: Uptime,
+    /// Why the last renewal was not written.
+    obstacle: Option<&'static str>,
+    /// What the renewal on its way waits for.
+    stage: RenewalStage,
+    /// Since when.
+    stage_began: Uptime,
+}
+
+/// What a renewal waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RenewalStage {
+    /// For its turn to write to a file, or for its connection.
+    Access,
+    /// For the answers to its statements.
+    Answers,
+    /// For its commit.
+    Commit,
+}
+
+impl RenewalStage {
+    fn describe(self, writers: Writers) -> &'static str {
+        match (self, writers) {
+            (Self::Access, Writers::One) => "its turn to write: another transaction is writing",
+            (Self::Access, Writers::Many) => "a connection to the database",
+            (Self::Answers, _) => "the database to answer a statement",
+            (Self::Commit, _) => "the database to commit it",
+        }
+    }
+}
+
+/// What one renewal has written, by the database's clock.
+struct Written {
+    at: Millis,
+    until: Millis,
+}
+
+/// The word under which this loop is known to the meter.
+const NAME: &str = "heartbeat";
+
+impl Heart {
+    /// The heart of a process that has just joined.
+    pub(in crate::engine) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
+        let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
+        let skew = node.measured().map(Skew::new);
+        let (until, written) = (node.lease_until(), node.asked_at());
+        let held = Held {
+            lease,
+            until,
+            skew,
+            doubted: None,
+            written,
+            obstacle: None,
+            stage: RenewalStage::Access,
+            stage_began: written,
+        };
+        let held = Mutex::new(held);
+        let (pulse, life) = (watch::Sender::new(0), watch::Sender::new(Life::default()));
+        let (is_leaving, is_resting) = (AtomicBool::new(false), AtomicBool::new(false));
+        let running = AtomicU32::new(0);
+        let suspension = Suspension::default();
+        Self {
+            lease_db: db.for_lease(),
+            db,
+            clock,
+            node,
+            held,
+            pulse,
+            life,
+            meter,
+            running,
+            is_leaving,
+            is_resting,
+            suspension,
+        }
+    }
+
+    /// Counts the renewals.
+    pub(in crate::engine) fn pulse(&self) -> watch::Receiver<u64> {
+        self.pulse.subscribe()
+    }
+
+    /// How the lease stands, from now on.
+    pub(in crate::engine) fn watch(&self) -> watch::Receiver<Life> {
+        self.life.subscribe()
+    }
+
+    /// How the lease stands.
+    pub(in crate::engine) fn life(&self) -> Life {
+        *self.life.borrow()
+    }
+
+    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat, or the database
+    /// has gone back in time.
+    pub(in crate::engine) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Relaxed) || self.is_suspended()
+    }
+
+    /// Whether nothing is fired or started because the database has gone back in time.
+    pub(in crate::engine) fn is_suspended(&self) -> bool {
+        self.suspension.is_on()
+    }
+
+    /// The part of the past that the database lacks.
+    pub(in crate::engine) fn metadata_gap(&self) -> Option<MetadataGap> {
+        self.suspension.gap()
+    }
+
+    /// What this process knows to be committed; asked before the database is.
+    pub(in crate::engine) fn committed(&self) -> Option<Millis> {
+        self.suspension.committed()
+    }
+
+    /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
+    /// is found.
+    pub(in crate::engine) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
+        self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
+    }
+
+    /// How long a lease is.
+    pub(in crate::engine) fn lease_ms(&self) -> i64 {
+        self.node.lease_ms()
+    }
+
+    /// How many milliseconds ago something was last written, and why the last renewal was not.
+    pub(super) fn last_write(&self) -> (i64, Option<&'static str>) {
+        let (held, now) = (self.held(), self.clock.uptime());
+        (now.since(held.written), held.obstacle)
+    }
+
+    /// How many jobs run here, for the next heartbeat.
+    pub(in crate::engine) fn set_running(&self, running: u32) {
+        self.running.store(running, Ordering::Relaxed);
+    }
+
+    /// From the next heartbeat on others know that this process leaves. `true` when that is news.
+    pub(in crate::engine) fn set_leaving(&self) -> bool {
+        !self.is_leaving.swap(true, Ordering::Relaxed)
+    }
+
+    /// Says at once how this node stands.
+    pub(in crate::engine) async fn say_now(&self) -> Result<()> {
+        let mut tx = self.db.begin().await?;
+        self.say(&mut tx, self.clock.now()).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+
+    async fn say(&self, tx: &mut Tx, now: Millis) -> Result<()> {
+        let leaves = self.is_leaving.load(Ordering::Relaxed);
+        let said = Said {
+            running: self.running.load(Ordering::Relaxed),
+            skew_ms: self.skew().map_or(0, |skew| skew.last().skew_ms),
+            stay: if leaves { Stay::Leaves } else { Stay::Stays },
+        };
+        let rests = node::say(tx, self.node.id(), said, now).await?;
+        self.is_resting.store(rests, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
+    /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
+    pub(in crate::engine) fn may_take_over(&self) -> bool {
+        let (held, now) = (self.held(), self.clock.uptime());
+        let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
+        held.lease.may_take_over(now) && held.is_sure() && !lately && !self.is_suspended()
+    }
+
+    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    pub(in crate::engine) fn may_schedule(&self) -> bool {
+        let held = self.held();
+        !held.lease.is_fenced() && held.is_sure() && !self.is_suspended()
+    }
+
+    /// How the clocks stand; not of one that a test sets.
+    pub(in crate::engine) fn skew(&self) -> Option<Skew> {
+        self.held().skew
+    }
+
+    /// One beat, whether it is due or not: the fence if it must fall, then a renewal.
+    pub(in crate::engine) async fn beat(&self) -> Result<()> {
+        self.step();
+        self.renew().await
+    }
+
+    /// Beats in a task of its own until it is told to end.
+    pub(in crate::engine) fn start(self: &Arc<Self>) -> Beating {
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(self.clone().keep(stop.clone()));
+        Beating { task, stop: stop.drop_guard() }
+    }
+
+    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+        let mut renewal: Option<BoxFuture<'_, ()>> = None;
+        while !stop.is_cancelled() {
+            self.meter.loop_turned(NAME, self.clock.uptime());
+            let rest = match self.step() {
+                Step::Fence => continue,
+                Step::Renew => {
+                    self.log_if_overdue();
+                    renewal = Some(self.renew_or_say().boxed());
+                    Duration::ZERO
+                }
+                Step::Rest(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1)),
+            };
+            tokio::select! {
+                biased;
+                () = answer(&mut renewal) => renewal = None,
+                () = tokio::time::sleep(rest) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        // What it writes is for others, who need not wait for its end to be seen by the lease.
+        if let Some(renewal) = renewal {
+            renewal.await;
+        }
+        self.lease_db.close_idle().await;
+        self.meter.loop_ended(NAME);
+    }
+
+    /// What is to be done now; the fence falls here.
+    fn step(&self) -> Step {
+        let mut held = self.held();
+        let step = held.lease.step(self.clock.uptime());
+        if step == Step::Fence {
+            held.lease.fence();
+            drop(held);
+            self.meter.fenced();
+            tracing::error!(
+                node_id = %self.node.id().0,
+                "the lease of this process could not be renewed in time; what runs here is stopped \
+                 before another process may start it again"
+            );
+            self.life.send_modify(|life| {
+                *life = Life { is_fenced: true, doubts: life.doubts + 1 };
+            });
+        }
+        step
+    }
+
+    async fn renew_or_say(&self) {
+        let was_steady = self.held().lease.is_steady();
+        match self.renew_or_log_lateness().await {
+            Ok(()) if !was_steady => tracing::info!("the lease of this process is renewed again"),
+            Ok(()) => {}
+            // Once: the next ones fail in the same way.
+            Err(error) if was_steady => {
+                tracing::warn!(error = format!("{error:#}"), "the lease is not renewed; trying on");
+            }
+            Err(error) => tracing::debug!("{error:#}"),
+        }
+    }
+
+    /// How late a renewal is when the node's log says so: a third of the lease.
+    fn late_after(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.node.lease_ms() / 3).unwrap_or(0))
+    }
+
+    /// Logs that the renewal begins late: nothing but this process itself kept it from that.
+    fn log_if_overdue(&self) {
+        let overdue = self.held().lease.overdue_ms(self.clock.uptime());
+        if overdue > self.node.lease_ms() / 3 {
+            tracing::warn!(
+                overdue_ms = overdue,
+                "the renewal of the lease begins late: this process got no processor time, or the \
+                 machine was asleep"
+            );
+        }
+    }
+
+    /// Logs what the renewal waits for as soon as it is late, and not when it is over: it may never be.
+    async fn renew_or_log_lateness(&self) -> Result<()> {
+        let sent = self.clock.uptime();
+        let mut renewal = pin!(self.renew());
+        tokio::select! {
+            biased;
+            renewed = &mut renewal => return renewed,
+            () = tokio::time::sleep(self.late_after()) => {}
+        }
+        let (stage, began) = {
+            let held = self.held();
+            (held.stage, held.stage_began)
+        };
+        let now = self.clock.uptime();
+        tracing::warn!(
+            waited_ms = now.since(sent),
+            stage_ms = now.since(began),
+            "the renewal of the lease is late: it waits for {}",
+            stage.describe(store::writers(&self.db))
+        );
+        let renewed = renewal.await;
+        if renewed.is_ok() {
+            let took = self.clock.uptime().since(sent);
+            tracing::warn!(took_ms = took, "the late renewal of the lease is written");
+        }
+        renewed
+    }
+
+    fn enter(&self, stage: RenewalStage) {
+        let now = self.clock.uptime();
+        let mut held = self.held();
+        (held.stage, held.stage_began) = (stage, now);
+    }
+
+    /// Opens the transaction of a renewal. A connection of its own that cannot be had in time, because the
+    /// server takes no more, does not cost the lease: one of the others serves.
+    async fn begin_renewal(&self) -> Result<Tx> {
+        self.enter(RenewalStage::Access);
+        if store::writers(&self.db) == Writers::One {
+            return Ok(self.lease_db.begin().await?);
+        }
+        match tokio::time::timeout(self.late_after() / 2, self.lease_db.begin()).await {
+            Ok(Ok(tx)) => return Ok(tx),
+            Ok(Err(error)) => tracing::debug!(%error, "the lease has no connection of its own"),
+            Err(_) => tracing::debug!("the connection of the lease gives no answer"),
+        }
+        Ok(self.db.begin().await?)
+    }
+
+    async fn renew(&self) -> Result<()> {
+        self.held().lease.send(self.clock.uptime());
+        let written = self.write().await;
+        let mut held = self.held();
+        let now = self.clock.uptime();
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => {
+                self.meter.renewal_failed();
+                held.obstacle = Some(store::obstacle(&error));
+                match store::asks_again(&error) {
+                    true => held.lease.busy(now),
+                    false => held.lease.failed(now),
+                }
+                return Err(error);
+            }
+        };
+        // By the database's clock it had run out, whatever ours says: the machine was suspended.
+        let had_lapsed = written.at >= held.until;
+        held.until = written.until;
+        (held.written, held.obstacle) = (now, None);
+        held.lease.renewed(now);
+        let is_fenced = held.lease.is_fenced();
+        drop(held);
+        let doubt = u64::from(had_lapsed);
+        self.life.send_if_modified(|life| {
+            let next = Life { is_fenced, doubts: life.doubts + doubt };
+            std::mem::replace(life, next) != next
+        });
+        // An answer so late that the fence stays gives nobody more time.
+        if !is_fenced {
+            self.pulse.send_modify(|beats| *beats += 1);
+        }
+        Ok(())
+    }
+
+    /// Writes the renewal, and measures the database's clock with it.
+    async fn write(&self) -> Result<Written> {
+        let committed = self.committed();
+        let mut tx = self.begin_renewal().await?;
+        self.enter(RenewalStage::Answers);
+        let asked = self.clock.uptime();
+        let server: Millis = tx.server_time().await?.into();
+        let at = self.measure(asked, server);
+        // When its clock has gone back, others may go by the old time still: the lease is to hold by
+        // both.
+        let until = at.max(self.clock.now()).plus(self.node.lease_ms());
+        if !node::renew(&mut tx, self.node.id(), at, until).await? {
+            tracing::error!("the row of this process is gone from cluster_node; written again");
+            self.node.register(&mut tx, at, until).await?;
+        }
+        self.meter.nodes(node::alive(&mut tx, at).await?);
+        self.say(&mut tx, at).await?;
+        let mark = metadata_gap::read(&mut tx).await?;
+        if let Some(gap) = self.suspension.observe((&mark, committed), at, self.node.name()) {
+            metadata_gap::open(&mut tx, &gap).await?;
+        }
+        metadata_gap::raise(&mut tx, &mark, at).await?;
+        self.enter(RenewalStage::Commit);
+        tx.commit().await?;
+        self.suspension.remember(at);
+        Ok(Written { at, until })
+    }
+
+    /// Takes in what the server says the time is; gives what it is by the database's clock, sure or
+    /// not.
+    fn measure(&self, asked: Uptime, server: Millis) -> Millis {
+        let Some(measured) = self.clock.measure(asked, server) else { return self.clock.now() };
+        self.meter.skew(measured.skew_ms, measured.slack_ms);
+        let mut held = self.held();
+        let skew = held.skew.get_or_insert_with(|| Skew::new(measured));
+        let before = skew.verdict();
+        let verdict = skew.observe(measured);
+        self.clock.follow(skew.base_ms());
+        if !verdict.is_sure() {
+            held.doubted = Some(measured.at);
+        }
+        drop(held);
+        tell(before, verdict);
+        match verdict {
+            Verdict::Steady | Verdict::Skewed(_) => self.clock.now(),
+            Verdict::Jumped(_) => server,
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn is_sure(&self) -> bool {
+        self.skew.is_none_or(|skew| skew.verdict().is_sure())
+    }
+}
+
+/// Says what is new about the clocks.
+fn tell(before: Verdict, now: Verdict) {
+    match (before, now) {
+        (Verdict::Steady | Verdict::Skewed(_), Verdict::Jumped(ms)) => tracing::warn!(
+            jump_ms = ms,
+            "the database's clock has jumped, or this machine was asleep; nothing is scheduled or \
+             taken over here until two measurements agree"
+        ),
+        (Verdict::Jumped(_), Verdict::Steady | Verdict::Skewed(_)) => {
+            tracing::info!("what time it is, is sure again");
+        }
+        (Verdict::Steady, Verdict::Skewed(ms)) => tracing::warn!(
+            skew_ms = ms,
+            "the clock of this machine differs from the database's; the database's is gone by"
+        ),
+        (Verdict::Steady, Verdict::Steady)
+        | (Verdict::Skewed(_), Verdict::Steady | Verdict::Skewed(_))
+        | (Verdict::Jumped(_), Verdict::Jumped(_)) => {}
+    }
+}
+
+/// A heart that beats in its task; it stops when this is dropped, but for a renewal on its way.
+pub(in crate::engine) struct Beating {
+    task: JoinHandle<()>,
+    stop: DropGuard,
+}
+
+impl Beating {
+    /// Ends it and waits for its end.
+    pub(in crate::engine) async fn end(self) {
+        drop(self.stop);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the heartbeat broke down");
+        }
+    }
+}
+
+async fn answer(renewal: &mut Option<BoxFuture<'_, ()>>) {
+    match renewal {
+        Some(renewal) => renewal.await,
+        None => std::future::pending().await,
+    }
+}

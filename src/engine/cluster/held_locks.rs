@@ -1,0 +1,159 @@
+//! Attempts of dead nodes whose session locks are still held on their data sources.
+//!
+//! A node that is cut off from Procession's database alone goes on with its procedures (ADR 31), and one that was
+//! killed leaves them running on the server. As long as the server says that the lock of the job is held, the attempt
+//! counts as running, so that its node can come back and report how it ended. Once the lock is free, the rules for a
+//! dead node apply.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::silent_node::SilentNode;
+use crate::engine::attempt::end_orphan::{orphan_context, orphan_task};
+use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::secret_reader::SecretReader;
+use crate::handler;
+use crate::store::{Db, queue};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A row and the number of its attempt.
+pub(in crate::engine) type AttemptKey = (QueueId, u32);
+
+/// What is known of a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LockState {
+    /// The server has not answered yet.
+    Asked,
+    /// A session holds it; in words for people.
+    Held(String),
+    /// Nobody holds it, or the server could not be asked.
+    Decided,
+}
+
+/// The locks that this process asks about.
+#[derive(Default)]
+pub(in crate::engine) struct HeldLocks {
+    asked: HashMap<AttemptKey, watch::Receiver<LockState>>,
+}
+
+impl HeldLocks {
+    /// Begins to ask about a lock, unless it is asked about.
+    pub(in crate::engine) fn ask(&mut self, key: AttemptKey, watcher: LockWatcher) {
+        if let Entry::Vacant(free) = self.asked.entry(key) {
+            let (state, states) = watch::channel(LockState::Asked);
+            free.insert(states);
+            tokio::spawn(watcher.watch(state));
+        }
+    }
+
+    /// The attempts whose locks need not be waited for.
+    pub(in crate::engine) fn decided(&self) -> HashSet<AttemptKey> {
+        let is_decided = |state: &watch::Receiver<LockState>| *state.borrow() == LockState::Decided;
+        self.asked.iter().filter(|(_, state)| is_decided(state)).map(|(key, _)| *key).collect()
+    }
+
+    /// Whether the answer about a lock is awaited.
+    pub(in crate::engine) fn is_awaited(&self, key: AttemptKey) -> bool {
+        self.asked.get(&key).is_some_and(|state| *state.borrow() != LockState::Decided)
+    }
+
+    /// Asks about no other locks any more.
+    pub(in crate::engine) fn keep_only(&mut self, keys: &HashSet<AttemptKey>) {
+        self.asked.retain(|key, _| keys.contains(key));
+    }
+}
+
+/// Asks about one lock until it is free.
+pub(in crate::engine) struct LockWatcher {
+    /// The node whose attempt it is.
+    pub(in crate::engine) owner: NodeId,
+    pub(in crate::engine) job: Job,
+    pub(in crate::engine) snapshot: Arc<Snapshot>,
+    pub(in crate::engine) around: Arc<Surroundings>,
+    /// How long the node is given to report after its lock is free.
+    pub(in crate::engine) grace: Duration,
+}
+
+impl LockWatcher {
+    /// Tells what becomes of the lock; ends when that is decided, or when nobody wants to know any more.
+    async fn watch(self, state: watch::Sender<LockState>) {
+        tokio::select! {
+            () = self.follow(&state) => {}
+            () = state.closed() => {}
+        }
+        if matches!(*state.borrow(), LockState::Held(_)) {
+            self.write_wait(None).await;
+        }
+    }
+
+    async fn follow(&self, state: &watch::Sender<LockState>) {
+        let mut was_held = false;
+        loop {
+            match self.ask().await {
+                Ok(Some(number)) if !was_held => {
+                    was_held = true;
+                    let node = self.owner.0.split('-').next().unwrap_or("unknown").to_owned();
+                    let words = SilentNode { node, session: number }.to_string();
+                    tracing::warn!(
+                        queue_id = self.job.queue_id.0,
+                        attempt = self.job.attempt,
+                        job = self.job.def.code.as_str(),
+                        "{words}: waiting for it"
+                    );
+                    self.write_wait(Some(&words)).await;
+                    state.send_replace(LockState::Held(words));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) if was_held => {
+                    tokio::time::sleep(self.grace).await;
+                    break;
+                }
+                Ok(None) => break,
+                Err(why) => {
+                    tracing::warn!(
+                        queue_id = self.job.queue_id.0,
+                        job = self.job.def.code.as_str(),
+                        "cannot learn whether its lock is still held: {why}"
+                    );
+                    break;
+                }
+            }
+            tokio::time::sleep(self.around.handlers.look_every).await;
+        }
+        if was_held {
+            self.write_wait(None).await;
+        }
+        state.send_replace(LockState::Decided);
+    }
+
+    /// The number of the session that holds the lock. The password of the source is read anew, as for each attempt.
+    async fn ask(&self) -> Result<Option<i64>, String> {
+        let mut task = orphan_task(&self.job, &self.snapshot);
+        let declared = &self.snapshot.shared.secrets;
+        let reader = SecretReader { job: &self.job, around: &self.around, declared };
+        if let Err(outcome) = reader.read_passwords(task.source.as_mut_slice()).await {
+            return Err(outcome.message.unwrap_or_default());
+        }
+        let context = orphan_context(&self.job, &self.snapshot, &self.around);
+        handler::holder_of_lock(&task, &context).await
+    }
+
+    async fn write_wait(&self, what: Option<&str>) {
+        if let Err(error) = self.try_write_wait(&self.around.db, what).await {
+            tracing::warn!(
+                queue_id = self.job.queue_id.0,
+                "cannot say what it waits for: {error:#}"
+            );
+        }
+    }
+
+    async fn try_write_wait(&self, db: &Db, what: Option<&str>) -> anyhow::Result<()> {
+        let mut tx = db.begin().await?;
+        let (id, attempt) = (self.job.queue_id, self.job.attempt);
+        queue::set_waits_on(&mut tx, id, attempt, &self.owner, what).await?;
+        Ok(tx.commit().await?)
+    }
+}

@@ -1,0 +1,156 @@
+//! Results that come too late: they change nothing, and are kept as evidence in the log of their try.
+//!
+//! A process that was silent for longer than its lease finds its rows in other hands; what its bodies
+//! did all the same, somebody may have to know. Also a row that says UNKNOWN is not settled by it: its
+//! children were decided and its batch may have ended; `procession logs` shows what came, and an
+//! operator settles it with one command.
+
+use crate::domain::id::{NodeId, QueueId};
+use crate::domain::lease::Uptime;
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::queue::QueueStatus;
+use crate::domain::text::{LINE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::engine::attempt::run::dated;
+use crate::handler::log::Line;
+use crate::store::hosted::{self, Reported};
+use crate::store::log::NewLine;
+use crate::store::{Db, Tx, log, queue};
+use anyhow::{Context as _, Result};
+
+/// A result that the row did not take.
+#[derive(Debug)]
+pub(in crate::engine) struct Late {
+    pub(in crate::engine) queue_id: QueueId,
+    pub(in crate::engine) attempt: u32,
+    /// The node whose report it was, when that is another.
+    pub(in crate::engine) by: Option<NodeId>,
+    pub(in crate::engine) outcome: Outcome,
+    /// What of its log was not stored yet.
+    pub(in crate::engine) lines: Vec<Line>,
+    /// When it is written again; it could not be before.
+    again_at: Option<Uptime>,
+}
+
+/// Milliseconds before a result is written again that could not be.
+const AGAIN_MS: i64 = 10_000;
+
+impl Late {
+    /// The same, as this node reported it; one of this process when that is none.
+    pub(in crate::engine) fn reported_by(self, by: Option<NodeId>) -> Self {
+        Self { by, ..self }
+    }
+
+    /// Whether it is to be written now.
+    pub(in crate::engine) fn is_due(&self, up: Uptime) -> bool {
+        self.again_at.is_none_or(|at| at <= up)
+    }
+
+    /// Whether it was put off because it could not be written.
+    pub(in crate::engine) fn is_held(&self) -> bool {
+        self.again_at.is_some()
+    }
+
+    /// The same, to be written again some time after `up`, without its lines.
+    pub(in crate::engine) fn held(self, up: Uptime) -> Self {
+        Self { lines: Vec::new(), again_at: Some(up.plus(AGAIN_MS)), ..self }
+    }
+
+    /// Of a body of this node.
+    pub(in crate::engine) fn of_ours(
+        queue_id: QueueId,
+        attempt: u32,
+        outcome: Outcome,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self { queue_id, attempt, by: None, outcome, lines, again_at: None }
+    }
+}
+
+pub(in crate::engine) async fn keep(db: &Db, late: &Late, me: &NodeId, now: Millis) -> Result<()> {
+    let mut tx = db.begin().await?;
+    if late.by.is_none() && deliver(&mut tx, late, me, now).await? {
+        failpoint!("report.before_commit");
+        tx.commit().await.context("report how a try ended")?;
+        failpoint!("report.after_commit");
+        return Ok(());
+    }
+    let there = queue::whose(&mut tx, late.queue_id).await?;
+    if let Some(by) = &late.by {
+        let runs = |s: &QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
+        if there.as_ref().is_some_and(|(attempt, owner, status)| {
+            *attempt == late.attempt && owner.as_ref() == Some(by) && runs(status)
+        }) {
+            // The batch was lost before this was settled; whoever has it finds the report there.
+            return Ok(tx.rollback().await?);
+        }
+        hosted::remove(&mut tx, late.queue_id, late.attempt).await?;
+    }
+    let Some(there) = there else {
+        return Ok(tx.commit().await?);
+    };
+    let said = said(late, &there);
+    // The answer to the commit of what says the same may have been lost.
+    let known = log::of_entry(&mut tx, late.queue_id).await?.into_iter().any(|change| {
+        change.log.attempt == late.attempt && change.log.status.as_str() == word(&late.outcome.end)
+    });
+    let last = log::last_line(&mut tx, late.queue_id, late.attempt).await?;
+    if known || last.is_some_and(|(_, text)| text == said) {
+        return Ok(tx.commit().await?);
+    }
+    let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
+    let began = now.plus(-took);
+    let lines = late.lines.iter().map(|line| dated(line.clone(), began));
+    let lines: Vec<NewLine> = lines.chain([(0, now, Stream::System, said)]).collect();
+    log::append_after(&mut tx, late.queue_id, late.attempt, &lines).await?;
+    tx.commit().await.context("keep a late result")
+}
+
+/// Reports the end of a try whose row is still this node's, for whoever has its batch; with its last
+/// lines. `false` when the row is not.
+async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<bool> {
+    let reported = Reported {
+        queue_id: late.queue_id,
+        attempt: late.attempt,
+        owner: me.clone(),
+        outcome: late.outcome.clone(),
+    };
+    if !hosted::report(tx, &reported, now).await? {
+        return Ok(false);
+    }
+    let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
+    let lines: Vec<NewLine> =
+        late.lines.iter().map(|line| dated(line.clone(), now.plus(-took))).collect();
+    // The answer to the commit of the same may have been lost.
+    let last = log::last_line(tx, late.queue_id, late.attempt).await?;
+    let is_there = lines.last().zip(last).is_some_and(|(ours, (number, _))| number >= ours.0);
+    if !is_there {
+        log::append_lines(tx, late.queue_id, late.attempt, &lines).await?;
+    }
+    Ok(true)
+}
+
+fn said(late: &Late, (attempt, owner, status): &(u32, Option<NodeId>, QueueStatus)) -> String {
+    let node = owner.as_ref().and_then(|o| o.0.split('-').next()).unwrap_or("unknown");
+    let why = if *attempt == late.attempt {
+        format!("the row is {status}, by node {node}")
+    } else {
+        format!("the row belongs to attempt {attempt} of node {node}")
+    };
+    let end = word(&late.outcome.end);
+    let message = late.outcome.message.as_deref().map_or_else(String::new, |m| format!("; {m}"));
+    storable(format!("late result, changes nothing: {end} ({why}){message}").as_bytes(), LINE_MAX)
+}
+
+/// How a try ended, in the words of the states.
+pub(in crate::engine) fn word(end: &End) -> &'static str {
+    match end {
+        End::Success => QueueStatus::Success.as_str(),
+        End::Warning => QueueStatus::Warning.as_str(),
+        End::Failed => QueueStatus::Failed.as_str(),
+        End::TimedOut => QueueStatus::Timeout.as_str(),
+        End::Killed => QueueStatus::Killed.as_str(),
+        End::Returned => "HANDED BACK",
+        End::Unknown => QueueStatus::Unknown.as_str(),
+    }
+}

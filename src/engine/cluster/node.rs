@@ -1,0 +1,186 @@
+//! This process as others see it: registered once per life; `heartbeat` renews its lease.
+
+use crate::domain::id::NodeId;
+use crate::domain::lease::Uptime;
+use crate::domain::skew::{Measurement, SKEW_MS};
+use crate::domain::time::Millis;
+use crate::engine::clock::Clock;
+use crate::engine::host::host_name;
+use crate::engine::options::Options;
+use crate::store::{self, Db, Tx, hosted, node};
+use anyhow::{Context as _, Result};
+
+/// How long a process that has gone is remembered: a month, in which somebody may ask who ran what.
+const KEEP_MS: i64 = 30 * 24 * 3_600_000;
+
+/// This process.
+#[derive(Clone, Debug)]
+pub struct Node {
+    id: NodeId,
+    host: String,
+    offer: node::Offer,
+    lease_ms: i64,
+    lease_until: Millis,
+    asked_at: Uptime,
+    /// How the clocks stood then; not of a clock that a test sets.
+    measured: Option<Measurement>,
+    /// Names session locks on data sources apart from those of other installations that share one.
+    installation: String,
+}
+
+impl Node {
+    /// Registers this life of the process and sets the clock by the server.
+    pub async fn join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+        match Self::try_to_join(db, clock, options).await {
+            // Another first process has named the installation in this very moment: its name is there
+            // now.
+            Err(error) if store::is_taken(&error) => Self::try_to_join(db, clock, options).await,
+            joined => joined,
+        }
+    }
+
+    async fn try_to_join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+        let fresh = uuid::Uuid::new_v4();
+        let asked_at = clock.uptime();
+        let mut tx = db.begin().await?;
+        // Not from `asked_at`: before it there is a connection to make.
+        let asked = clock.uptime();
+        let (server_time, named) = node::time_and_installation(&mut tx).await?;
+        let measured = clock.measure(asked, server_time);
+        if let Some(measured) = measured {
+            clock.follow(measured.base_ms);
+            tell_skew(measured);
+        }
+        let now = clock.now();
+        let lease_ms = options.lease_ms;
+        let mine = &options.node;
+        let name = if mine.name.is_empty() { host_name() } else { mine.name.clone() };
+        let (incarnation, namesakes) = node::lives_of(&mut tx, &name, now).await?;
+        if !mine.roles.is_empty() {
+            warn_of(&name, incarnation, &namesakes);
+        }
+        let offer = node::Offer {
+            name,
+            incarnation,
+            roles: mine.roles.clone(),
+            labels: mine.labels.clone(),
+            max_parallel: options.max_parallel,
+            address: mine.address.clone(),
+        };
+        let installation = match named {
+            Some(name) => name,
+            None => store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?,
+        };
+        let this = Self {
+            id: NodeId(fresh.to_string()),
+            host: host_name(),
+            offer,
+            lease_ms,
+            lease_until: now.plus(lease_ms),
+            asked_at,
+            measured,
+            installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
+        };
+        this.register(&mut tx, now, this.lease_until).await?;
+        tx.commit().await.context("register this node")?;
+        Ok(this)
+    }
+
+    /// The identity of this life.
+    pub fn id(&self) -> &NodeId {
+        &self.id
+    }
+
+    /// What its operators call it; another living node may have the same name.
+    pub fn name(&self) -> &str {
+        &self.offer.name
+    }
+
+    /// Marks this process's session locks on data sources.
+    pub fn installation(&self) -> &str {
+        &self.installation
+    }
+
+    /// How long it may be silent.
+    pub(in crate::engine) fn lease_ms(&self) -> i64 {
+        self.lease_ms
+    }
+
+    /// Until when the lease holds that it joined with.
+    pub(in crate::engine) fn lease_until(&self) -> Millis {
+        self.lease_until
+    }
+
+    /// When it asked for that lease.
+    pub(super) fn asked_at(&self) -> Uptime {
+        self.asked_at
+    }
+
+    /// How the clocks stood when it joined.
+    pub(in crate::engine) fn measured(&self) -> Option<Measurement> {
+        self.measured
+    }
+
+    /// Writes its row.
+    pub(in crate::engine) async fn register(
+        &self,
+        tx: &mut Tx,
+        now: Millis,
+        until: Millis,
+    ) -> Result<()> {
+        let row = node::Node {
+            node_id: self.id.clone(),
+            host: self.host.clone(),
+            pid: std::process::id().into(),
+            lease_until: until,
+        };
+        node::register(tx, &row, &self.offer, env!("CARGO_PKG_VERSION"), now).await
+    }
+
+    /// Ends the lease at once, so that no other process has to wait for it. What is older than a month is deleted
+    /// then and not at the start, where the first job waits.
+    pub async fn leave(&self, db: &Db, now: Millis) -> Result<()> {
+        let mut tx = db.begin().await?;
+        node::renew(&mut tx, &self.id, now, now).await?;
+        tx.commit().await?;
+        // The next process that ends deletes what this one could not.
+        if let Err(error) = delete_old_rows(db, now).await {
+            tracing::debug!("old rows of processes are not deleted: {error:#}");
+        }
+        Ok(())
+    }
+}
+
+/// Deletes what is known of processes that ended long ago. In a transaction of its own: while it held the lock on
+/// its own row, each of two processes that end together could wait for the other's, because a DELETE of MySQL may
+/// lock rows that it only looks at.
+async fn delete_old_rows(db: &Db, now: Millis) -> Result<()> {
+    let mut tx = db.begin().await?;
+    node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+    hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+    Ok(tx.commit().await?)
+}
+
+fn tell_skew(measured: Measurement) {
+    if measured.skew_ms.abs() > SKEW_MS {
+        tracing::warn!(
+            skew_ms = measured.skew_ms,
+            "the clock of this machine differs from the database's; the database's is gone by"
+        );
+    }
+}
+
+/// Two living nodes of one name are told apart by their ids; people are not good at that.
+fn warn_of(name: &str, incarnation: u32, namesakes: &[node::Node]) {
+    for other in namesakes {
+        tracing::warn!(
+            node = name,
+            incarnation,
+            other_host = other.host,
+            other_pid = other.pid,
+            other_id = other.node_id.0,
+            "another living process has the same node name; both work, and are told apart by id \
+             and incarnation. Give each its own: procession serve --name NAME, or [node] name"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! What every loop of one process shares.
+
+use crate::engine::clock::Clock;
+use crate::engine::cluster::heartbeat::Heart;
+use crate::engine::cluster::node::Node;
+use crate::engine::hints::Hints;
+use crate::engine::observe::metrics::Meter;
+use crate::engine::options::Options;
+use crate::secret_store::SecretStores;
+use crate::store::Db;
+use anyhow::Result;
+use std::sync::Arc;
+
+/// One process of the cluster: its database, its clock, its identity and its lease. Clones are the same process.
+#[derive(Clone)]
+pub(in crate::engine) struct Process {
+    pub(in crate::engine) db: Db,
+    pub(in crate::engine) clock: Clock,
+    pub(in crate::engine) node: Node,
+    /// Renews the lease, and says when it is in doubt.
+    pub(in crate::engine) heart: Arc<Heart>,
+    pub(in crate::engine) meter: Arc<Meter>,
+    pub(in crate::engine) hints: Hints,
+    /// Where secrets of the installation are.
+    pub(in crate::engine) secret_stores: SecretStores,
+}
+
+impl Process {
+    /// Joins the cluster.
+    pub(in crate::engine) async fn join(db: Db, clock: Clock, options: &Options) -> Result<Self> {
+        let node = Node::join(&db, &clock, options).await?;
+        let (meter, hints) = (Arc::<Meter>::default(), Hints::new(db.clone(), clock.clone()));
+        let heart = Arc::new(Heart::new(db.clone(), clock.clone(), node.clone(), meter.clone()));
+        let secret_stores = options.secret_stores.clone();
+        Ok(Self { db, clock, node, heart, meter, hints, secret_stores })
+    }
+}

@@ -1,0 +1,465 @@
+//! A process that serves: it takes open batches that nobody has, dispatches them, and goes on until it
+//! is told to stop. Several of them on one database share the batches.
+//!
+//! What is shared are batches and not jobs: one process settles a job and claims the next in one
+//! commit, which needs all of a batch in one memory (docs/adr/0003 and 0008).
+
+mod batch_reports;
+
+pub use batch_reports::{Fate, Served};
+
+use crate::domain::batch::Batch;
+use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
+use crate::domain::lease::share;
+use crate::domain::node_placement::Role;
+use crate::domain::time::Millis;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::run_loop::{Pause, Rounds, is_lost, is_revised, why, will_pass};
+use crate::engine::dispatch::tell_metrics::NAME;
+use crate::engine::observe::metrics::Meter;
+use crate::engine::opening::unfinished_opening::UnfinishedOpening;
+use crate::store::batch::StillOpening;
+use crate::store::claim::{self, Whose};
+use crate::store::hint::Topic;
+use crate::store::{Tx, batch};
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// An error that belongs to one batch and need not stop the others.
+#[derive(Debug, thiserror::Error)]
+#[error("go on with the batch (batch_id {})", .0.0)]
+pub(super) struct OfBatch(pub(super) BatchId);
+
+/// The batches of a process that serves.
+pub(super) struct Serving {
+    max_parallel: u32,
+    /// Those that were taken, until their end is told.
+    taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
+    /// Whose rows may say that they are ours, while memory does not have them yet.
+    owed: BTreeMap<BatchId, (BatchNo, GroupCode, Fate)>,
+    /// Of those, the ones whose queue rows are written in steps.
+    openings: BTreeMap<BatchId, UnfinishedOpening>,
+    /// Which cannot be gone on with, and their bodies here that have not ended.
+    outcasts: BTreeMap<BatchId, BTreeSet<QueueId>>,
+    /// Until when those are left alone, and how long that was.
+    shunned: HashMap<BatchId, (Millis, i64)>,
+    news: Option<mpsc::UnboundedSender<Served>>,
+    meter: Arc<Meter>,
+}
+
+/// How long a batch is left alone that could not be gone on with, for the first time; doubled each time.
+const SHUN_MS: i64 = 10_000;
+/// The longest of these.
+const SHUN_MAX_MS: i64 = 600_000;
+/// Batches that are read in one transaction, which holds the locks of all of them meanwhile.
+const TOGETHER_MOST: usize = 64;
+/// Between two looks for batches, when there was one.
+const TAKE_MS: i64 = 1_000;
+/// The same when nothing has happened for a while; and where hints of every process come through, so
+/// that only what a dead process had has to be looked for.
+const TAKE_IDLE_MS: (i64, i64) = (2_000, 5_000);
+
+impl Serving {
+    pub(super) fn new(max_parallel: u32, meter: Arc<Meter>) -> Self {
+        Self {
+            max_parallel,
+            taken: BTreeMap::new(),
+            owed: BTreeMap::new(),
+            openings: BTreeMap::new(),
+            outcasts: BTreeMap::new(),
+            shunned: HashMap::new(),
+            news: None,
+            meter,
+        }
+    }
+
+    /// Takes notice of a body of an outcast that has ended.
+    pub(super) fn hear(&mut self, row: QueueId) {
+        for rows in self.outcasts.values_mut() {
+            rows.remove(&row);
+        }
+    }
+
+    /// Whether bodies of outcasts still run.
+    pub(super) fn runs(&self) -> bool {
+        self.outcasts.values().any(|rows| !rows.is_empty())
+    }
+
+    /// Batches that memory does not have and whose rows may say that they are ours.
+    pub(super) fn put_down(&self) -> Vec<BatchId> {
+        self.owed.keys().chain(self.outcasts.keys()).copied().collect()
+    }
+
+    /// All of them are nobody's now.
+    pub(super) fn is_put_down(&mut self, at: Millis) {
+        (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
+        self.openings.clear();
+        for name in std::mem::take(&mut self.taken).into_values() {
+            self.tell_of(name, at, Fate::GivenBack);
+        }
+    }
+
+    fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: Fate) {
+        match &what {
+            Fate::Taken | Fate::TakenOver => self.meter.batch_taken(what.as_str()),
+            Fate::Ended(status) => self.meter.batch_ended(status.as_str()),
+            Fate::GivenBack | Fate::Lost | Fate::CastOut(_) => {
+                self.meter.batch_ended(what.as_str());
+            }
+        }
+        if let Some(sender) = &self.news {
+            // Whoever listened has gone; the rows say the same.
+            let _ = sender.send(Served { at, batch_no, group, what });
+        }
+    }
+
+    fn is_shunned(&self, id: BatchId, now: Millis) -> bool {
+        self.shunned.get(&id).is_some_and(|(until, _)| *until > now)
+    }
+
+    /// Leaves a batch alone for a while; for the rest of this process's life when bodies of it ran
+    /// here: their rows name this process, and what it does not run of its own it takes for never
+    /// started. Another process sees orphans.
+    fn shun(&mut self, id: BatchId, running: &BTreeSet<QueueId>, now: Millis) {
+        if !running.is_empty() {
+            self.shunned.insert(id, (Millis(i64::MAX), SHUN_MAX_MS));
+            return;
+        }
+        let pause = self.shunned.get(&id).map_or(SHUN_MS, |(_, last)| last * 2).min(SHUN_MAX_MS);
+        self.shunned.insert(id, (now.plus(pause), pause));
+    }
+}
+
+impl QueueDispatcher {
+    /// Takes and dispatches batches until `stop` is cancelled, and leaves in order then (`shutdown`).
+    /// No error ends it: one that belongs to a batch ends the work on that batch here, any other is
+    /// waited for.
+    pub async fn serve(
+        &mut self,
+        stop: &CancellationToken,
+        news: Option<mpsc::UnboundedSender<Served>>,
+    ) {
+        self.serving.news = news;
+        let (beating, keeping) = (self.process.heart.start(), self.admin.start());
+        let (mut hints, listening) = (self.process.hints.clone(), self.process.hints.listen());
+        let mut work = self.process.hints.clone();
+        let (mut rounds, mut looks) =
+            (Rounds::new(self.process.clock.now()), Looks::new(self.process.clock.now()));
+        loop {
+            self.measure();
+            self.set_course(stop);
+            let turned = self.serve_round(&mut rounds, &mut looks).await;
+            self.note_round(&turned);
+            self.tell_ends(&mut looks);
+            match turned {
+                Ok(true) => rounds.pause = Pause::default(),
+                Ok(false) if self.course.draining => {
+                    let until = rounds.next();
+                    self.rest(&mut rounds, until, stop).await;
+                }
+                Ok(false) => {
+                    let until = rounds.next().min(looks.at);
+                    let told = tokio::select! {
+                        () = self.rest(&mut rounds, until, stop) => None,
+                        () = hints.told(&[Topic::Batch]) => Some(Topic::Batch),
+                        () = work.told(&[Topic::Work]) => Some(Topic::Work),
+                    };
+                    let now = self.process.clock.now();
+                    if told == Some(Topic::Work) {
+                        rounds.around_at = now;
+                    } else if told.is_some() {
+                        rounds.look_at = now;
+                        looks.soon(now);
+                    }
+                }
+                Err(error) => self.bear(error, &mut rounds.pause).await,
+            }
+            if self.course.draining && self.is_idle() && self.has_put_all_down() {
+                break;
+            }
+        }
+        listening.end().await;
+        keeping.end().await;
+        beating.end().await;
+        self.process.meter.loop_ended(NAME);
+    }
+
+    /// One round of `serve`. `false` when there was nothing to do.
+    async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut Looks) -> Result<bool> {
+        let mut opens = false;
+        if !self.may_part() {
+            self.load_owed().await?;
+            opens = self.write_opening_steps().await?;
+            self.give_outcasts_back().await;
+        }
+        let turned = self.round(rounds).await?;
+        let now = self.process.clock.now();
+        looks.heed(now);
+        if self.course.draining || now < looks.at || self.course.stale {
+            return Ok(turned || opens);
+        }
+        looks.at = now.plus(looks.pause);
+        looks.pause = self.process.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
+        let took = self.take_batches().await?;
+        if took > 0 {
+            looks.soon(now.plus(TAKE_MS));
+        }
+        Ok(turned || opens || took > 0)
+    }
+
+    /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
+    /// there is none.
+    pub async fn take_batches(&mut self) -> Result<usize> {
+        if !self.course.draining {
+            // What was taken before and could not be read then has no other owner to wait for.
+            self.load_owed().await?;
+        }
+        // One that is paused runs nothing and keeps no other out.
+        let open = self.batches.active.values().filter(|a| !a.batch.is_paused).count();
+        let more = share(open, self.serving.max_parallel);
+        let roles = &self.fleet.roles;
+        let dispatches = roles.is_empty() || roles.contains(&Role::Scheduler);
+        let rests = self.course.draining || self.process.heart.is_resting() || !dispatches;
+        if rests || self.process.heart.life().is_fenced || more == 0 {
+            return Ok(0);
+        }
+        let whose =
+            if self.process.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
+        let now = self.process.clock.now();
+        let shunned = self.serving.shunned.values().filter(|(until, _)| *until > now).count();
+        let limit = more + shunned;
+        let mut tx = self.process.db.read().await?;
+        let found = claim::look(&mut tx, whose, limit, now).await?;
+        drop(tx);
+        if found.iter().all(|id| self.serving.is_shunned(*id, now)) {
+            return Ok(0);
+        }
+        let mut tx = self.process.db.begin().await?;
+        let mut free = claim::lock(&mut tx, whose, limit, now).await?;
+        free.retain(|b| !self.serving.is_shunned(b.batch_id, now));
+        free.truncate(more);
+        let ids: Vec<BatchId> = free.iter().map(|batch| batch.batch_id).collect();
+        batch::take_all(&mut tx, &ids, self.process.node.id(), now).await?;
+        for there in &free {
+            self.note_taken(&mut tx, there, now).await?;
+        }
+        failpoint!("recover.step");
+        tx.commit().await.context("take batches")?;
+        failpoint!("recover.step");
+        self.load_owed().await?;
+        Ok(free.len())
+    }
+
+    /// Moves the deadline of a batch that was taken, where it has passed, and notes that it is to be read.
+    async fn note_taken(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
+        // A snapshot that cannot be read is found when the batch is loaded.
+        if there.deadline.is_some_and(|at| at <= now)
+            // Also of one that is still being opened: it would be out of time when it is open.
+            && let Ok((_, snapshot)) = batch::get_with_snapshot(tx, there.batch_id).await
+        {
+            let deadline = there.deadline_resumed(snapshot.group.batch_timeout_sec, now);
+            batch::set_deadline(tx, there.batch_id, deadline).await?;
+        }
+        let fate = if there.owner.is_some() { Fate::TakenOver } else { Fate::Taken };
+        let (no, group) = (there.values.batch_no.clone(), there.values.group.clone());
+        // Before the commit: its answer may be lost, and then only the row knows whose it is.
+        self.serving.owed.insert(there.batch_id, (no, group, fate));
+        Ok(())
+    }
+
+    /// Reads batches into memory that may be ours by their rows: together what is small and quiet, the
+    /// rest one by one.
+    async fn load_owed(&mut self) -> Result<()> {
+        let ids: Vec<BatchId> = self.serving.owed.keys().copied().collect();
+        for ids in ids.chunks(TOGETHER_MOST).filter(|ids| ids.len() > 1) {
+            let loaded = match self.load_together(ids).await {
+                Ok(loaded) => loaded,
+                Err(error) if will_pass(&error) => return Err(error),
+                // The one that it belongs to is found when they are read one by one.
+                Err(_) => Vec::new(),
+            };
+            for id in loaded {
+                if let Some((no, group, fate)) = self.serving.owed.remove(&id) {
+                    let name = (no, group);
+                    self.serving.tell_of(name.clone(), self.process.clock.now(), fate);
+                    self.serving.taken.insert(id, name);
+                }
+            }
+        }
+        let opening: BTreeSet<BatchId> = self.serving.openings.keys().copied().collect();
+        for id in self.serving.owed.keys().copied().collect::<Vec<_>>() {
+            if !opening.contains(&id) {
+                self.load_one_owed(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_one_owed(&mut self, id: BatchId) -> Result<()> {
+        let loaded = self.load_nobodys(id).await;
+        match loaded {
+            Err(error) if error.is::<StillOpening>() => {
+                tracing::info!("{error:#}");
+                self.serving
+                    .openings
+                    .insert(id, UnfinishedOpening::read(&self.process.db, id).await?);
+                return Ok(());
+            }
+            // Its answer may be lost: it stays owed.
+            Err(error) if will_pass(&error) && !is_lost(&error) => return Err(error),
+            loaded => self.note_loaded(id, loaded),
+        }
+        Ok(())
+    }
+
+    /// Puts down what came of reading a batch that may be ours.
+    fn note_loaded(&mut self, id: BatchId, loaded: Result<()>) {
+        let Some((no, group, fate)) = self.serving.owed.remove(&id) else { return };
+        match loaded {
+            Ok(()) => {
+                self.serving.tell_of((no.clone(), group.clone()), self.process.clock.now(), fate);
+                self.serving.taken.insert(id, (no, group));
+            }
+            // The commit that was to take it never came, or it was taken from us since.
+            Err(error) if is_lost(&error) => {}
+            Err(error) => {
+                self.serving.taken.insert(id, (no, group));
+                self.cast_out(id, &error);
+            }
+        }
+    }
+
+    /// Writes the next queue rows of each batch that is opened in steps; those that have all of them are read next.
+    /// `true` when there was one: the next step follows after a round of the other batches.
+    async fn write_opening_steps(&mut self) -> Result<bool> {
+        let ids: Vec<BatchId> = self.serving.openings.keys().copied().collect();
+        for id in &ids {
+            let Some(opening) = self.serving.openings.get_mut(id) else { continue };
+            match opening
+                .write_step(&self.process.db, self.process.node.id(), self.process.clock.now())
+                .await
+            {
+                Ok(false) => {}
+                // What is written is read from the row again after an error.
+                Ok(true) => drop(self.serving.openings.remove(id)),
+                Err(error) => {
+                    self.serving.openings.remove(id);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(!ids.is_empty())
+    }
+
+    /// Waits as long as an error asks for, and lets go of the batch that it belongs to.
+    async fn bear(&mut self, error: anyhow::Error, pause: &mut Pause) {
+        if is_lost(&error) {
+            tracing::warn!("{error:#}");
+        } else if is_revised(&error) {
+            // An operator was faster; the next turn reads what is there now.
+            tracing::debug!("{error:#}");
+        } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
+            self.cast_out(*id, &error);
+        } else {
+            self.process.meter.beat_failed(why(&error));
+            pause.after(&error).await;
+        }
+    }
+
+    /// A batch cannot be gone on with: its bodies here are stopped and it is given back once they are
+    /// gone. Not taken again by this process for a while.
+    fn cast_out(&mut self, id: BatchId, error: &anyhow::Error) {
+        let now = self.process.clock.now();
+        self.ends.waiters.remove(&id);
+        let mut running = BTreeSet::new();
+        if let Some(active) = self.batches.active.remove(&id) {
+            active.stop_all();
+            running.extend(active.in_hand().map(|node| active.row(node).queue_id));
+            self.keep_bodies(id, &active);
+        }
+        self.serving.shun(id, &running, now);
+        let has_run = !running.is_empty();
+        self.serving.outcasts.insert(id, running);
+        let said = format!("{error:#}");
+        let again = if has_run {
+            "this process does not take it again, because bodies of it ran here: another one does, \
+             or this one after a restart"
+        } else {
+            "it is tried again later"
+        };
+        tracing::error!(
+            batch_id = id.0,
+            error = said,
+            "this batch cannot be gone on with; it is given back, the others go on; {again}"
+        );
+        if let Some(name) = self.serving.taken.remove(&id) {
+            self.serving.tell_of(name, now, Fate::CastOut(said));
+        }
+    }
+
+    /// Outcasts of which nothing runs here any more are nobody's. One that cannot be given back is
+    /// kept and tried again: the others go on meanwhile.
+    async fn give_outcasts_back(&mut self) {
+        let outcasts = self.serving.outcasts.iter();
+        let gone: Vec<BatchId> =
+            outcasts.filter(|(_, rows)| rows.is_empty()).map(|(id, _)| *id).collect();
+        for id in gone {
+            match self.give_back(id).await {
+                Ok(()) => drop(self.serving.outcasts.remove(&id)),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    tracing::warn!(batch_id = id.0, error, "a batch is not given back; trying on");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn give_back(&self, id: BatchId) -> Result<()> {
+        let mut tx = self.process.db.begin().await?;
+        claim::give_back(&mut tx, id, self.process.node.id(), self.process.clock.now()).await?;
+        tx.commit().await.context("give a batch back")
+    }
+
+    /// Tells which batches have ended or are another's, and forgets them: this process may live for
+    /// months. Room that came free is looked into at once.
+    fn tell_ends(&mut self, looks: &mut Looks) {
+        let now = self.process.clock.now();
+        for (id, status) in std::mem::take(&mut self.ends.results) {
+            self.serving.shunned.remove(&id);
+            if let Some(name) = self.serving.taken.remove(&id) {
+                self.serving.tell_of(name, now, Fate::Ended(status));
+                looks.soon(now);
+            }
+        }
+        let here = |id: &BatchId| self.batches.active.contains_key(id);
+        let lost: Vec<_> = self.serving.taken.extract_if(.., |id, _| !here(id)).collect();
+        for (_, name) in lost {
+            self.serving.tell_of(name, now, Fate::Lost);
+        }
+    }
+}
+
+/// When it is looked for batches.
+struct Looks {
+    at: Millis,
+    pause: i64,
+}
+
+impl Looks {
+    fn new(now: Millis) -> Self {
+        Self { at: now, pause: TAKE_MS }
+    }
+
+    /// The database's clock may have been set back: no look waits longer than its longest pause.
+    fn heed(&mut self, now: Millis) {
+        self.at = self.at.min(now.plus(TAKE_IDLE_MS.1));
+    }
+
+    fn soon(&mut self, at: Millis) {
+        (self.at, self.pause) = (at, TAKE_MS);
+    }
+}

@@ -1,0 +1,314 @@
+//! A backfill in the hands of this process: begun, gone on with, stopped.
+//!
+//! It opens batches by the same dispatcher that runs them, so the limits of process, group and source
+//! hold over all of them together. What it knows is a copy of its rows, like everything in memory.
+
+mod advance;
+mod stop_backfill;
+mod survey;
+
+pub use stop_backfill::stop;
+pub use survey::{Survey, survey, survey_of_nothing};
+
+use crate::domain::backfill::{
+    Action, BackfillStatus, Entry, EntryStatus, Need, Options, Step, again, decide,
+};
+use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::time::Millis;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::store::audit::{self, Operator};
+use crate::store::backfill::{NewBackfill, Standing};
+use crate::store::{Tx, backfill, batch, node};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use survey::{found, order, weigh};
+use tokio::sync::mpsc;
+
+/// A request for a backfill.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The group whose batches are run.
+    pub group: GroupCode,
+    /// The range, as it was asked for.
+    pub range: String,
+    /// The batch numbers it names.
+    pub numbers: Vec<BatchNo>,
+    /// How.
+    pub options: Options,
+    /// Who asks.
+    pub by: Operator,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// A request to go on with one.
+#[derive(Clone, Debug)]
+pub struct Resumption {
+    /// Which.
+    pub id: BackfillId,
+    /// Batches open at once from now on; none: as before.
+    pub parallel: Option<u32>,
+    /// Who asks.
+    pub by: Operator,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Why a backfill is not begun or gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum NotBackfilled {
+    /// No such number.
+    #[error("there is no backfill {0}; procession backfill list shows those there are")]
+    NotThere(BackfillId),
+    /// A living process has it.
+    #[error(
+        "backfill {id} is in the hands of another process ({host}, pid {pid}), alive until at least \
+         {until}; wait for it, or stop it with: procession backfill stop {id}"
+    )]
+    Owned {
+        /// Which.
+        id: BackfillId,
+        /// Where its process is.
+        host: String,
+        /// Which process.
+        pid: i64,
+        /// When its lease ends unless it is renewed.
+        until: Millis,
+    },
+    /// Another process was faster.
+    #[error("backfill {0} has just been taken by another process; let it do its work")]
+    Hurried(BackfillId),
+    /// Nothing is left to do.
+    #[error("backfill {0} ended {1}; there is nothing left to do")]
+    Ended(BackfillId, BackfillStatus),
+}
+
+/// Another process has taken a backfill over while this one was not heard of.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "backfill {0} was taken over by another process, because this one was silent for longer than \
+     its lease"
+)]
+pub struct BackfillTaken(BackfillId);
+
+/// News of a batch of a backfill; for whoever shows progress. Losing one loses nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchNews {
+    /// When.
+    pub at: Millis,
+    /// Which batch.
+    pub batch_no: BatchNo,
+    /// What has become of it.
+    pub status: EntryStatus,
+    /// Jobs of it that are still to end, when it is opened.
+    pub jobs: u64,
+    /// How long it took, when it ended; milliseconds.
+    pub took_ms: Option<i64>,
+    /// What was said.
+    pub message: Option<String>,
+    /// How many batches of the backfill are final.
+    pub done: usize,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// Where a backfill in hand is heading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    On,
+    /// An operator wants it stopped.
+    Stopping,
+    /// All that is open waits for what did not end well.
+    Hopeless,
+}
+
+/// A backfill in the hands of this process.
+pub(super) struct Backfill {
+    id: BackfillId,
+    group: GroupCode,
+    options: Options,
+    by: String,
+    defs: Definition,
+    entries: Vec<Entry>,
+    needs: Vec<Vec<Need>>,
+    /// Places of the batches that are open, each with its key.
+    open: BTreeMap<usize, BatchId>,
+    /// Something has changed since it was last asked what is next.
+    fresh: bool,
+    /// A transaction failed, so memory may differ from the rows.
+    stale: bool,
+    course: Course,
+    news: Option<mpsc::UnboundedSender<BatchNews>>,
+}
+
+impl QueueDispatcher {
+    /// Begins a backfill: writes it with all its batches; the beats then open them. Nothing is
+    /// written when a living process has one of them, or when one would wait for ever.
+    pub async fn start_backfill(
+        &mut self,
+        defs: &Definition,
+        request: &Request,
+        news: Option<mpsc::UnboundedSender<BatchNews>>,
+    ) -> Result<BackfillId> {
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
+        let survey = survey(&mut tx, defs, request, now).await?;
+        survey.refusal(&request.group)?;
+        let entry = |step: &Step| Entry {
+            batch_no: step.batch_no.clone(),
+            status: if step.action.runs() { EntryStatus::Pending } else { EntryStatus::Left },
+            message: None,
+        };
+        let entries: Vec<Entry> = survey.steps.iter().map(entry).collect();
+        let new = NewBackfill {
+            group: &request.group,
+            range: &request.range,
+            options: &request.options,
+            started_by: &request.by.actor,
+            reason: request.reason.as_deref(),
+        };
+        let id = backfill::insert(&mut tx, &new, &entries, self.process.node.id(), now).await?;
+        let detail = json!({"backfill": id.0, "range": request.range});
+        let why = request.reason.as_deref();
+        let act = act("backfill", &request.group, detail, why);
+        audit::record(&mut tx, &request.by, &[act], now).await?;
+        tx.commit().await.context("begin a backfill")?;
+        self.backfill = Some(Backfill {
+            id,
+            group: request.group.clone(),
+            options: request.options.clone(),
+            by: request.by.actor.clone(),
+            defs: defs.clone(),
+            entries,
+            needs: survey.needs,
+            open: BTreeMap::new(),
+            fresh: true,
+            stale: false,
+            course: Course::On,
+            news,
+        });
+        Ok(id)
+    }
+
+    /// Goes on with a backfill that was stopped, that ended badly, or whose process died: batches
+    /// that were left open or did not end well have their turn again. A living process's backfill is
+    /// refused.
+    pub async fn resume_backfill(
+        &mut self,
+        defs: &Definition,
+        asked: &Resumption,
+        news: Option<mpsc::UnboundedSender<BatchNews>>,
+    ) -> Result<()> {
+        let (id, now) = (asked.id, self.process.clock.now());
+        let mut tx = self.process.db.begin().await?;
+        let there = backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
+        if let Some(owner) = &there.owner
+            && let Some(holder) = node::find(&mut tx, owner).await?
+            && holder.lease_until > now
+        {
+            let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
+            return Err(NotBackfilled::Owned { id, host, pid, until }.into());
+        }
+        if there.status == BackfillStatus::Success {
+            return Err(NotBackfilled::Ended(id, there.status).into());
+        }
+        let mut options = there.options.clone();
+        options.parallel = asked.parallel.unwrap_or(options.parallel);
+        if !backfill::take_over(&mut tx, &there, &options, self.process.node.id(), now).await? {
+            return Err(NotBackfilled::Hurried(id).into());
+        }
+        let (entries, left_open) = self.begin_again(&mut tx, &there, now).await?;
+        let standing = backfill::standing(&mut tx, &there.group).await?;
+        let steps = steps(&entries, &left_open, &standing, &options, now);
+        let needs = weigh(defs, &there.group, &steps, &options, now)??;
+        let detail = json!({"backfill": id.0, "parallel": options.parallel});
+        let act = act("backfill resume", &there.group, detail, asked.reason.as_deref());
+        audit::record(&mut tx, &asked.by, &[act], now).await?;
+        tx.commit().await.context("take the backfill over")?;
+        self.backfill = Some(Backfill {
+            id,
+            group: there.group,
+            options,
+            by: there.started_by,
+            defs: defs.clone(),
+            entries,
+            needs,
+            open: BTreeMap::new(),
+            fresh: true,
+            stale: false,
+            course: Course::On,
+            news,
+        });
+        Ok(())
+    }
+
+    /// What the batches of a backfill start from when it goes on. Those that were left open have
+    /// their turn again like the others, in the order of the range: taken over all at once they could
+    /// fill the room of the one that they wait for. Gives their places too.
+    async fn begin_again(
+        &self,
+        tx: &mut Tx,
+        there: &backfill::Backfill,
+        now: Millis,
+    ) -> Result<(Vec<Entry>, HashSet<usize>)> {
+        let mut entries = backfill::entries(tx, there.id).await?;
+        let mut left_open = HashSet::new();
+        for (place, entry) in entries.iter_mut().enumerate() {
+            let from = entry.status;
+            let to = match from {
+                EntryStatus::Open => {
+                    let no = &entry.batch_no;
+                    let batch = batch::find(tx, no, &there.group).await?;
+                    let batch = batch.with_context(|| format!("batch {no} is gone"))?;
+                    match again(EntryStatus::of(batch.status)) {
+                        EntryStatus::Open => {
+                            left_open.insert(place);
+                            EntryStatus::Pending
+                        }
+                        ended => ended,
+                    }
+                }
+                other => again(other),
+            };
+            if to != from {
+                backfill::mark(tx, there.id, place, from, to, None, now).await?;
+                (entry.status, entry.message) = (to, None);
+            }
+        }
+        Ok((entries, left_open))
+    }
+}
+
+/// The record of something done to a backfill of a group.
+fn act(action: &str, group: &GroupCode, detail: Value, reason: Option<&str>) -> audit::Entry {
+    audit::Entry {
+        action: action.to_owned(),
+        group: Some(group.clone()),
+        batch: None,
+        job: None,
+        detail: Some(detail),
+        reason: reason.map(str::to_owned),
+    }
+}
+
+/// The entries of a backfill that goes on as the steps they are.
+fn steps(
+    entries: &[Entry],
+    left_open: &HashSet<usize>,
+    standing: &HashMap<BatchNo, Standing>,
+    options: &Options,
+    now: Millis,
+) -> Vec<Step> {
+    let step = |(place, entry): (usize, &Entry)| {
+        let found = found(standing.get(&entry.batch_no), now);
+        let action = match entry.status {
+            EntryStatus::Pending if left_open.contains(&place) => Action::GoOn,
+            EntryStatus::Pending => decide(&found, options.only),
+            _ => Action::Leave,
+        };
+        Step { batch_no: entry.batch_no.clone(), found, action }
+    };
+    entries.iter().enumerate().map(step).collect()
+}

@@ -1,0 +1,123 @@
+//! What a backfill would do, and why it would be refused; it changes nothing.
+
+use super::Request;
+use crate::domain::backfill::{
+    Action, BackfillError, Found, Holder, Need, Options, Step, arrange, decide, needs, would_wait,
+};
+use crate::domain::batch::{BatchOrder, plan};
+use crate::domain::id::{BatchNo, GroupCode};
+use crate::domain::job::Definition;
+use crate::domain::open_check::{check_batch_no, plan_opening};
+use crate::domain::time::Millis;
+use crate::engine::opening::refused::Refused;
+use crate::store::backfill::Standing;
+use crate::store::{Tx, backfill};
+use anyhow::Result;
+use std::collections::HashMap;
+
+/// What a backfill would do, batch by batch.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// One per number, in the order in which they are run.
+    pub steps: Vec<Step>,
+    /// Why it would be refused, if it would.
+    pub refused: Option<BackfillError>,
+    pub(super) needs: Vec<Vec<Need>>,
+}
+
+/// Looks what there is of a range, and says what is done with it. Changes nothing.
+pub async fn survey(
+    tx: &mut Tx,
+    defs: &Definition,
+    request: &Request,
+    now: Millis,
+) -> Result<Survey> {
+    lay_out(defs, request, &backfill::standing(tx, &request.group).await?, now)
+}
+
+/// The same where there are no tables yet.
+pub fn survey_of_nothing(defs: &Definition, request: &Request, now: Millis) -> Result<Survey> {
+    lay_out(defs, request, &HashMap::new(), now)
+}
+
+fn lay_out(
+    defs: &Definition,
+    request: &Request,
+    standing: &HashMap<BatchNo, Standing>,
+    now: Millis,
+) -> Result<Survey> {
+    let options = &request.options;
+    let mut steps = Vec::new();
+    for batch_no in arrange(request.numbers.clone(), options.order)? {
+        let found = found(standing.get(&batch_no), now);
+        steps.push(Step { action: decide(&found, options.only), batch_no, found });
+    }
+    let (needs, refused) = match weigh(defs, &request.group, &steps, options, now)? {
+        Ok(needs) => (needs, None),
+        Err(refused) => (vec![Vec::new(); steps.len()], Some(refused)),
+    };
+    Ok(Survey { steps, refused, needs })
+}
+
+/// What the steps wait for of each other, or why they cannot be run so.
+pub(super) fn weigh(
+    defs: &Definition,
+    group: &GroupCode,
+    steps: &[Step],
+    options: &Options,
+    now: Millis,
+) -> Result<Result<Vec<Vec<Need>>, BackfillError>> {
+    let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
+    // Whatever is wrong with the definition is said before anything is written.
+    let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
+    let mut opened = steps.iter().filter(|step| step.action == Action::Open).peekable();
+    if let Some(step) = opened.peek() {
+        plan_opening(defs, &order(group, &step.batch_no, options), now)?;
+    }
+    for step in opened {
+        check_batch_no(defs, &order(group, &step.batch_no, options))?;
+    }
+    let externals = planned.iter().flat_map(|p| p.snapshot.externals.clone()).collect::<Vec<_>>();
+    Ok(needs(&externals, group, steps).and_then(|needs| {
+        would_wait(steps, &needs, options.parallel, options.only).map(|()| needs)
+    }))
+}
+
+pub(super) fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) -> BatchOrder {
+    BatchOrder {
+        batch_no: batch_no.clone(),
+        batch_type: None,
+        group: Some(group.clone()),
+        business_date: None,
+        params: options.params.clone(),
+        free_text: options.free_text,
+    }
+}
+
+pub(super) fn found(there: Option<&Standing>, now: Millis) -> Found {
+    let Some(there) = there else { return Found::Missing };
+    match &there.holder {
+        _ if there.status.is_final() => Found::Ended(there.status),
+        Some(holder) if holder.until > now => Found::Held(there.status, holder.clone()),
+        Some(_) | None => Found::Interrupted(there.status),
+    }
+}
+
+impl Survey {
+    /// Whether any batch is run.
+    pub fn runs(&self) -> bool {
+        self.steps.iter().any(|step| step.action.runs())
+    }
+
+    /// The first reason why it is refused, as an error.
+    pub fn refusal(&self, group: &GroupCode) -> Result<()> {
+        for step in &self.steps {
+            if let (Action::Refuse, Found::Held(_, holder)) = (step.action, &step.found) {
+                let Holder { host, pid, until } = holder.clone();
+                let (batch_no, group) = (step.batch_no.to_string(), group.to_string());
+                return Err(Refused::Owned { batch_no, group, host, pid, until }.into());
+            }
+        }
+        self.refused.clone().map_or(Ok(()), |refused| Err(refused.into()))
+    }
+}

@@ -1,0 +1,160 @@
+//! What starts next, and where: ready jobs of all batches here are given to free slots of this node and
+//! of the others. No I/O.
+
+use crate::domain::dag::{Dag, Node};
+use crate::domain::id::{BatchId, JobCode, NodeId};
+use crate::domain::job::{JobDef, Takes};
+use crate::domain::node_placement::Want;
+use crate::domain::queue::{QueueEntry, QueueStatus, RunMode};
+use crate::domain::ready::SetAside;
+use crate::domain::slots::{Needs, Slots};
+use crate::domain::time::Millis;
+use crate::domain::why::ready_since;
+use crate::engine::cluster::registry::Runner;
+use crate::engine::cluster::registry::Sites;
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::writes::Changes;
+use crate::handler;
+
+impl QueueDispatcher {
+    /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
+    /// any of them needs is kept from those that come after it.
+    pub(super) fn claim(
+        &mut self,
+        changes: &mut Changes,
+        freed: &[(BatchId, Node)],
+        now: Millis,
+    ) -> Vec<(BatchId, Node, Runner)> {
+        let mut starts = Vec::new();
+        let mut any = true;
+        let mut sites = self.sites(freed);
+        sites.offer(&mut self.batches.slots);
+        // Slots come free one by one; whoever is asked first each time would get all of them.
+        let mut order: Vec<BatchId> = self.batches.active.keys().copied().collect();
+        let next =
+            order.iter().position(|id| self.batches.last_served.is_none_or(|last| *id > last));
+        order.rotate_left(next.unwrap_or(0));
+        while any
+            && !self.course.draining
+            && !self.process.heart.life().is_fenced
+            && !self.process.heart.is_suspended()
+        {
+            any = false;
+            let mut aside = SetAside::default();
+            if order.len() > 1 {
+                for active in self.batches.active.values_mut() {
+                    active.set_aside(&self.batches.slots, &mut aside);
+                }
+            }
+            for id in &order {
+                let Some(active) = self.batches.active.get_mut(id) else { continue };
+                let room = (&mut self.batches.slots, &mut aside, &mut sites);
+                let Some((place, runner)) = active.pick(room, self.process.node.id(), changes, now)
+                else {
+                    continue;
+                };
+                starts.push((*id, place, runner));
+                self.batches.last_served = Some(*id);
+                sites.offer(&mut self.batches.slots);
+                any = true;
+            }
+        }
+        for active in self.batches.active.values_mut() {
+            active.queue_the_rest(changes, now);
+        }
+        starts
+    }
+}
+
+impl Active {
+    /// Starts one ready job if there is room for it and the batch is not paused.
+    pub(super) fn pick(
+        &mut self,
+        (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
+        me: &NodeId,
+        changes: &mut Changes,
+        now: Millis,
+    ) -> Option<(Node, Runner)> {
+        if self.batch.is_paused {
+            return None;
+        }
+        let node = self.ready.pick(slots, aside)?;
+        let runner = sites.assign(self.want(node));
+        slots.take(self.ready.needs(node));
+        let owner = match &runner {
+            Runner::Here => me.clone(),
+            Runner::There(there) => there.clone(),
+        };
+        let row = &mut self.rows[node.at()];
+        let from = row.status;
+        row.status = QueueStatus::Running;
+        row.attempt += 1;
+        row.owner = Some(owner);
+        (row.start_time, row.end_time, row.error_message) = (Some(now), None, None);
+        changes.claimed.entry((from, runner.clone())).or_default().push(row.queue_id.0);
+        self.change(node, QueueStatus::Running);
+        self.watch(node);
+        self.log(node, changes, now);
+        Some((node, runner))
+    }
+
+    /// What a job asks of a node; `None` when it stays with the process that dispatches it, because
+    /// nothing of it runs, or what it runs is another batch.
+    fn want(&self, node: Node) -> Option<Want<'_>> {
+        let (job, row) = (self.job(node), self.row(node));
+        if stays(job, row) || self.fixed_params(node).is_some() {
+            return None;
+        }
+        Some(Want { label: job.worker.as_deref(), takes: handler::kind_of(job).takes })
+    }
+
+    pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
+        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
+            return;
+        }
+        let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
+        let row = &self.rows[node.at()];
+        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
+        self.ready.push(node, priority, since);
+        self.fresh.push(node);
+    }
+
+    /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
+    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
+    pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
+        if self.batch.is_paused {
+            return;
+        }
+        for node in std::mem::take(&mut self.fresh) {
+            if self.rows[node.at()].status == QueueStatus::Pending {
+                self.change(node, QueueStatus::Queued);
+                self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
+            }
+        }
+    }
+}
+
+/// The jobs that one depends on directly, in the order of their codes.
+pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
+    let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.code(p).clone()).collect();
+    parents.sort();
+    parents
+}
+
+/// Whether nothing of a job runs on a node: it pretends, or what it runs is a batch.
+fn stays(job: &JobDef, row: &QueueEntry) -> bool {
+    row.run_mode == Some(RunMode::NoExec) || job.sub_batch.is_some()
+}
+
+/// What a job takes while it runs; one that only waits for others takes nothing they could need, but
+/// a node to be on.
+pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
+    if stays(job, row) {
+        return Needs::none();
+    }
+    match handler::kind_of(job).takes {
+        Takes::Slots | Takes::Elsewhere => Needs::of(job),
+        Takes::Nothing => Needs::node(job.worker.as_deref()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Looks at the batches that jobs here wait for.
+
+use crate::domain::dag::Node;
+use crate::domain::id::BatchId;
+use crate::engine::dispatch::acquire::OfBatch;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::writes::Changes;
+use crate::engine::opening::cross_batch::look;
+use anyhow::{Context as _, Result};
+
+impl QueueDispatcher {
+    /// Whether a job that has just ended here is one that another batch of this process waits for; it
+    /// then need not wait for the next look.
+    pub(super) fn is_awaited(&self, ended: &[(BatchId, Node)]) -> bool {
+        let waiting = || self.batches.active.values().filter(|a| a.outside.is_open());
+        if waiting().next().is_none() {
+            return false;
+        }
+        ended.iter().filter_map(|(id, node)| Some((self.batches.active.get(id)?, *node))).any(
+            |(a, node)| {
+                let (group, code) = (&a.batch.values.group, &a.job(node).code);
+                waiting().flat_map(|w| w.outside.questions()).any(|(_, w)| {
+                    let external = &w.external;
+                    external.group == *group
+                        && external.depends_on.as_ref().is_none_or(|on| on == code)
+                })
+            },
+        )
+    }
+
+    /// Looks at the batches that jobs here still wait for. Costs a few reads for each thing that
+    /// is asked, however many jobs ask it; none when nothing is.
+    pub async fn look_outside(&mut self) -> Result<()> {
+        let open: Vec<BatchId> = self
+            .batches
+            .active
+            .iter()
+            .filter(|(_, a)| a.outside.is_open())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in open {
+            let now = self.process.clock.now();
+            let Some(active) = self.batches.active.get_mut(&id) else { continue };
+            // All are read before any is kept: one that an error kept from being counted would not
+            // be asked again, and its job would wait for ever.
+            let mut said = Vec::new();
+            let mut tx = self.process.db.read().await?;
+            for (at, waiting) in active.outside.questions() {
+                let seen = look(&mut tx, &active.batch, waiting).await;
+                said.push((at, seen.context(OfBatch(id))?));
+            }
+            drop(tx);
+            let heard = active.outside.hear(said, &active.batch, now);
+            let mut changes = Changes::default();
+            for (node, edge) in heard {
+                active.hear(node, edge, &mut changes, now);
+            }
+            if !changes.is_empty() {
+                self.commit(&changes, now).await?;
+                self.tell(changes.news);
+            }
+        }
+        Ok(())
+    }
+}

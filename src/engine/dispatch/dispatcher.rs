@@ -1,0 +1,460 @@
+//! queueDispatcher: opens batches, decides what goes next, settles what ended.
+//!
+//! One beat gathers everything that is waiting — outcomes, jobs whose time has come, kills — and
+//! writes it in one transaction: settled rows, released children, claims, logs, mails. So a hop
+//! from parent to child costs one durable commit, and ten outcomes that wait together cost one as
+//! well; nothing ever waits in order to be grouped. Bodies start after the commit.
+//!
+//! When a beat fails, memory is thrown away and rebuilt from the rows: the row is the truth, and
+//! after a lost COMMIT only the row knows.
+
+use crate::domain::batch::BatchStatus;
+use crate::domain::dag::Node as Place;
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::job::Takes;
+use crate::domain::lease::Uptime;
+use crate::domain::params::BatchValues;
+use crate::domain::slots::Slots;
+use crate::domain::time::Millis;
+use crate::engine::attempt::approvals::ApprovalPoll;
+use crate::engine::attempt::claim_ack::Claiming;
+use crate::engine::attempt::claim_check::Asker;
+use crate::engine::attempt::record::recorded;
+use crate::engine::attempt::run::{Report, Surroundings, What, dated};
+use crate::engine::attempt::start_gate::Gate;
+use crate::engine::clock::Clock;
+use crate::engine::cluster::late_results::Late;
+use crate::engine::cluster::process::Process;
+use crate::engine::cluster::registry::Fleet;
+use crate::engine::cluster::registry::Runner;
+use crate::engine::cluster::remote_attempts::Hosted;
+use crate::engine::dispatch::acquire::Serving;
+use crate::engine::dispatch::backfill::Backfill;
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::shutdown::Patience;
+use crate::engine::dispatch::writes::Changes;
+use crate::engine::news::News;
+use crate::engine::observe::traces::Traces;
+use crate::engine::options::Options;
+use crate::engine::xxl::admin::Admin;
+use crate::handler;
+use crate::handler::log::RunLog;
+use crate::handler::sessions::Sessions;
+use crate::store::Db;
+use anyhow::{Context as _, Result};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Dispatches the batches of one process.
+pub struct QueueDispatcher {
+    pub(super) process: Process,
+    pub(super) batches: OpenBatches,
+    pub(super) running: RunningHere,
+    pub(super) reports: Reports,
+    pub(super) ends: Ends,
+    pub(super) course: Course,
+    /// Batches that were taken because nobody had them.
+    pub(super) serving: Serving,
+    /// The other nodes.
+    pub(super) fleet: Fleet,
+    /// The range whose batches are opened here, one after the other ends.
+    pub(super) backfill: Option<Backfill>,
+    /// Executors of XXL-JOB.
+    pub(super) admin: Arc<Admin>,
+    pub(super) news: Option<mpsc::UnboundedSender<News>>,
+    pub(super) traces: Traces,
+}
+
+/// The batches that this process dispatches, and the room for their jobs.
+pub(super) struct OpenBatches {
+    pub(super) active: BTreeMap<BatchId, Active>,
+    /// Where each row stands.
+    pub(super) places: HashMap<QueueId, (BatchId, Place)>,
+    pub(super) slots: Slots,
+    /// The batch that started a job last; the next one has the first choice.
+    pub(super) last_served: Option<BatchId>,
+    pub(super) ageing_ms: i64,
+    /// A job is parked when so many workers in a row have died while it ran.
+    pub(super) park_after: u32,
+}
+
+/// What runs in this process, for batches of its own and for other nodes.
+pub(super) struct RunningHere {
+    pub(super) around: Arc<Surroundings>,
+    /// Logs of the tries that run here, by row.
+    pub(super) bodies: HashMap<QueueId, Body>,
+    /// What runs here for other nodes.
+    pub(super) hosted: Hosted,
+}
+
+/// What attempts have reported, until it is in the rows.
+pub(super) struct Reports {
+    pub(super) channel: mpsc::UnboundedReceiver<Report>,
+    /// Reports that are not yet committed; kept over a failed beat.
+    pub(super) waiting: Vec<Report>,
+    /// Tries whose end is in memory while the answer to its commit is awaited.
+    pub(super) heard: HashSet<(QueueId, u32)>,
+    /// Results that no row took, to be kept as evidence.
+    pub(super) late: Vec<Late>,
+    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
+    pub(super) asks: Vec<Report>,
+}
+
+impl Reports {
+    fn new(channel: mpsc::UnboundedReceiver<Report>) -> Self {
+        let (waiting, heard) = (Vec::new(), HashSet::new());
+        Self { channel, waiting, heard, late: Vec::new(), asks: Vec::new() }
+    }
+}
+
+/// How the batches of this process have ended.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub(super) results: BTreeMap<BatchId, BatchStatus>,
+    /// Who waits for the end of a batch.
+    pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
+}
+
+/// Where this process is heading, and what it has to do first.
+pub(super) struct Course {
+    /// A beat failed, so memory may differ from the rows and is read anew before anything else.
+    pub(super) stale: bool,
+    /// The doubts about the lease that have been heeded.
+    pub(super) heeded: u64,
+    /// Nothing new is started any more; what runs ends.
+    pub(super) draining: bool,
+    /// When what runs is not waited for any longer, once this process leaves.
+    pub(super) patience: Patience,
+    /// Something has ended that a batch here waits for.
+    pub(super) look_soon: bool,
+}
+
+impl Course {
+    fn new(drain_ms: i64) -> Self {
+        let patience = Patience::new(drain_ms);
+        Self { stale: false, heeded: 0, draining: false, patience, look_soon: false }
+    }
+}
+
+/// A try that runs in this process.
+pub(super) struct Body {
+    pub(super) log: RunLog,
+    pub(super) gate: Arc<Gate>,
+    /// Whether its owners were told that it runs long.
+    pub(super) is_told: bool,
+    pub(super) began: Uptime,
+    pub(super) job_type: &'static str,
+}
+
+/// How far a batch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchStanding {
+    /// Its number, group and what else it was opened with.
+    pub values: BatchValues,
+    /// How many jobs it has.
+    pub jobs: u64,
+    /// How many of them have ended.
+    pub ended: u64,
+}
+
+fn admin_of(
+    Process { db, clock, node, hints, .. }: &Process,
+    handlers: &handler::Options,
+    options: &Options,
+) -> Result<Arc<Admin>> {
+    let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
+    let place = (db.clone(), clock.clone());
+    Ok(Arc::new(Admin::new(
+        place,
+        node.id().clone(),
+        hints.clone(),
+        give_up,
+        options.executor_tls.clone(),
+    )))
+}
+
+fn fleet_of(options: &Options) -> Fleet {
+    let node = &options.node;
+    Fleet::new(node.roles.clone(), node.labels.clone(), options.max_parallel)
+}
+
+impl QueueDispatcher {
+    /// Joins the cluster as a new process.
+    pub async fn start(
+        db: Db,
+        clock: Clock,
+        options: &Options,
+        handlers: handler::Options,
+        news: Option<mpsc::UnboundedSender<News>>,
+    ) -> Result<Self> {
+        let process = Process::join(db.clone(), clock.clone(), options).await?;
+        let Process { node, heart, meter, .. } = &process;
+        let (sender, reports) = mpsc::unbounded_channel();
+        let admin = admin_of(&process, &handlers, options)?;
+        let around = Arc::new(Surroundings {
+            remote_runs: Arc::new(admin.clone()),
+            db: db.clone(),
+            log_db: db.for_log_lines(),
+            clock: clock.clone(),
+            installation: node.installation().to_owned(),
+            owner: node.id().clone(),
+            reports: sender,
+            handlers: Arc::new(handlers),
+            pulse: heart.pulse(),
+            life: heart.watch(),
+            watchers: Arc::default(),
+            sessions: Arc::new(Sessions::new(usize::try_from(options.max_parallel)?)),
+            log_flush: Duration::from_millis(options.log_flush_ms),
+            log_max_bytes: options.log_max_bytes,
+            asker: Asker::new(db.clone(), node.id().clone()),
+            approvals: ApprovalPoll::new(db.clone()),
+            traced: false.into(),
+            secret_stores: options.secret_stores.clone(),
+        });
+        let batches = OpenBatches {
+            active: BTreeMap::new(),
+            places: HashMap::new(),
+            slots: Slots::new(options.max_parallel),
+            last_served: None,
+            ageing_ms: options.ageing_ms,
+            park_after: options.park_after,
+        };
+        Ok(Self {
+            batches,
+            running: RunningHere { around, bodies: HashMap::new(), hosted: Hosted::default() },
+            reports: Reports::new(reports),
+            ends: Ends::default(),
+            course: Course::new(options.drain_ms),
+            serving: Serving::new(options.max_parallel, meter.clone()),
+            fleet: fleet_of(options),
+            backfill: None,
+            admin,
+            news,
+            traces: Traces::default(),
+            process,
+        })
+    }
+
+    /// The identity of this process.
+    pub fn node_id(&self) -> &NodeId {
+        self.process.node.id()
+    }
+
+    /// The admin of executors in this process.
+    pub fn executors(&self) -> &Arc<Admin> {
+        &self.admin
+    }
+
+    /// Results of the batches that have ended.
+    pub fn results(&self) -> &BTreeMap<BatchId, BatchStatus> {
+        &self.ends.results
+    }
+
+    /// How far an open batch of this process is, by what memory holds.
+    pub fn standing(&self, id: BatchId) -> Option<BatchStanding> {
+        let active = self.batches.active.get(&id)?;
+        let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
+        Some(BatchStanding {
+            values: active.batch.values.clone(),
+            jobs: count(active.rows.len()),
+            ended: count(active.rows.iter().filter(|row| row.status.is_final()).count()),
+        })
+    }
+
+    /// Whether no batch is open, and none is going to be.
+    pub fn is_idle(&self) -> bool {
+        self.batches.active.is_empty() && self.backfill.is_none()
+    }
+
+    /// When the next beat has something to do without being told: the next not-before, deadline or
+    /// warning.
+    pub fn next_wake(&self) -> Option<Millis> {
+        self.batches.active.values().filter_map(Active::next_wake).min()
+    }
+
+    /// How many bodies this process runs.
+    pub fn running(&self) -> usize {
+        let ours: usize = self.batches.active.values().map(|a| a.in_hand().count()).sum();
+        ours + self.running.hosted.count()
+    }
+
+    /// How many of them do work of their own, and are not only waiting for something.
+    pub(super) fn working(&self) -> usize {
+        let works = |a: &Active| {
+            a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
+        };
+        self.batches.active.values().map(works).sum::<usize>() + self.running.hosted.working()
+    }
+
+    /// Waits for a report of a worker.
+    pub async fn wait(&mut self) {
+        if let Some(report) = self.reports.channel.recv().await {
+            self.hear(report);
+        }
+    }
+
+    /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
+    /// become jobs have transactions of their own. `true` when anything changed.
+    pub async fn beat(&mut self) -> Result<bool> {
+        self.heed_lease().await;
+        if self.course.stale {
+            self.recover().await.context("read the open batches again after a failed beat")?;
+        }
+        self.advance().await?;
+        while let Ok(report) = self.reports.channel.try_recv() {
+            self.hear(report);
+        }
+        let answered = self.answer().await?;
+        let turned = self.turn().await?;
+        self.keep_late().await;
+        let listed = self.make_lists().await?;
+        self.say_load();
+        Ok(answered || turned || listed)
+    }
+
+    async fn turn(&mut self) -> Result<bool> {
+        let now = self.process.clock.now();
+        let mut changes = Changes::default();
+        let mut freed = Vec::new();
+        self.load_reported_values().await?;
+        self.absorb(&mut changes, &mut freed, now);
+        let starts = self.claim(&mut changes, &freed, now);
+        self.finish(&mut changes, now);
+        if changes.is_empty() {
+            self.settled();
+            self.forget(freed);
+            return Ok(false);
+        }
+        let claiming = Claiming::new();
+        let starts = self.begin_all_ahead(starts, &changes, &claiming);
+        self.commit(&changes, now).await?;
+        self.settled();
+        self.course.look_soon |= self.is_awaited(&freed);
+        self.forget(freed);
+        for (id, place, runner, ahead) in starts {
+            match runner {
+                Runner::Here => self.spawn(id, place, ahead),
+                Runner::There(node) => self.send_away(id, place, node),
+            }
+        }
+        claiming.committed();
+        for active in self.batches.active.values() {
+            active.stop_bodies();
+        }
+        self.note_told(&changes.told);
+        for (batch, result) in &changes.finished {
+            self.close(batch.batch_id, *result);
+        }
+        self.tell(changes.news);
+        Ok(true)
+    }
+
+    /// Takes the workers' reports in; a row that ended itself is not stopped any more. Slots are freed
+    /// here, so that the same transaction that ends a job starts the next.
+    fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
+        let ended: Vec<_> = self.reports.waiting.iter().filter_map(recorded).collect();
+        for report in &self.reports.waiting {
+            if let What::Ended(..) = report.what {
+                self.serving.hear(report.queue_id);
+            }
+            let place = self.batches.places.get(&report.queue_id);
+            let Some((id, place, active)) =
+                place.and_then(|&(id, place)| Some((id, place, self.batches.active.get_mut(&id)?)))
+            else {
+                // Heard, but the batch was lost before it was committed.
+                self.reports.heard.remove(&(report.queue_id, report.attempt));
+                continue;
+            };
+            match &report.what {
+                What::Stopping if ended.contains(&report.queue_id) => {}
+                What::Stopping => active.begin_stop(place, changes, now),
+                // Was taken out before.
+                What::Asks(_) => {}
+                What::Ended(outcome, lines) => {
+                    if report.by.is_some() && active.away.get(&place) != report.by.as_ref() {
+                        continue;
+                    }
+                    // A late end of another start must not free what runs here now.
+                    if active.row(place).attempt == report.attempt && active.is_out(place) {
+                        self.batches.slots.give_back(active.needs(place));
+                        freed.push((id, place));
+                    }
+                    let began = active.row(place).start_time.unwrap_or(now);
+                    if active.end(place, report.attempt, outcome, changes, now) {
+                        self.reports.heard.insert((report.queue_id, report.attempt));
+                        if report.by.is_some() {
+                            changes.reported.push((report.queue_id, report.attempt));
+                        }
+                        let lines = lines.iter().map(|l| dated(l.clone(), began)).collect();
+                        changes.lines.push((report.queue_id, report.attempt, lines));
+                    }
+                }
+            }
+        }
+        for active in self.batches.active.values_mut() {
+            active.wake(now);
+            active.tell_long(changes, now);
+            active.stop_overdue(changes, now);
+            if active.is_killing() {
+                active.kill(changes, now);
+            }
+        }
+        self.tell_late(changes, now);
+    }
+
+    fn finish(&self, changes: &mut Changes, now: Millis) {
+        for active in self.batches.active.values() {
+            if let Some(result) = active.result() {
+                active.tell_end(result, changes, now);
+                // An operator may start a job of it over at this very moment.
+                changes.batches.insert(active.batch.batch_id, active.batch.revision);
+                changes.finished.push((active.batch.clone(), result));
+            }
+        }
+    }
+
+    fn forget(&mut self, freed: Vec<(BatchId, Place)>) {
+        for (id, place) in freed {
+            if let Some(active) = self.batches.active.get_mut(&id) {
+                self.running.bodies.remove(&active.row(place).queue_id);
+                active.forget(place);
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, id: BatchId, result: BatchStatus) {
+        if let Some(active) = self.batches.active.remove(&id) {
+            for (row, _) in active.places() {
+                self.batches.places.remove(&row);
+            }
+        }
+        for waiter in self.ends.waiters.remove(&id).unwrap_or_default() {
+            // Whoever waited may have been stopped.
+            let _ = waiter.send(result);
+        }
+        self.ends.results.insert(id, result);
+    }
+
+    /// After a failed beat: memory of all open batches anew from their rows, slots recounted.
+    async fn recover(&mut self) -> Result<()> {
+        let ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
+        for id in ids {
+            self.load(id).await?;
+        }
+        self.recount();
+        self.course.stale = false;
+        Ok(())
+    }
+
+    /// Slots by what runs here.
+    pub(super) fn recount(&mut self) {
+        self.batches.slots.clear();
+        for active in self.batches.active.values() {
+            for place in active.out() {
+                self.batches.slots.take(active.needs(place));
+            }
+        }
+    }
+}

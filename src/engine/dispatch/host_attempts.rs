@@ -1,0 +1,290 @@
+//! Runs attempts for batches that other nodes dispatch, and keeps those going whose batch was lost.
+
+use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::job::Takes;
+use crate::domain::lease::{Progress, may_be_handed_back};
+use crate::domain::outcome::{End, Outcome, Outputs};
+use crate::domain::params;
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::engine::attempt::run::{Given as Outs, Report, What, run_task, tell};
+use crate::engine::cluster::late_results::Late;
+use crate::engine::cluster::remote_attempts::{HostedAttempt, takes_work};
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::claim::parents_of;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::launch::{Kept, Parts};
+use crate::handler::{self, StopReason};
+use crate::store::hosted::{self, Given};
+use crate::store::{Tx, queue};
+use anyhow::{Context as _, Result};
+use std::collections::{HashMap, HashSet};
+use tokio::sync::watch;
+
+impl QueueDispatcher {
+    /// Takes a report of a body of this process in: of a batch that is dispatched here it is settled,
+    /// else it is written for whoever has the batch.
+    pub(super) fn hear(&mut self, report: Report) {
+        let Report { queue_id, attempt, .. } = report;
+        let is_hosted = self.running.hosted.runs(queue_id, attempt);
+        match (is_hosted, report.what) {
+            (true, What::Ended(outcome, lines)) => {
+                self.serving.hear(queue_id);
+                self.fleet.stir(self.process.clock.uptime());
+                self.running.hosted.end(queue_id);
+                self.running.bodies.remove(&queue_id);
+                self.reports.late.push(Late::of_ours(queue_id, attempt, *outcome, lines));
+            }
+            // Its row is not this node's to write; the end says that its time was up.
+            (true, What::Stopping) => {}
+            (_, what) => self.reports.waiting.push(Report { what, ..report }),
+        }
+    }
+
+    /// Runs what others have given this node, and stops what they want stopped. `true` when there was
+    /// anything. One statement when there is nothing.
+    pub(super) async fn host(&mut self) -> Result<bool> {
+        if self.fleet.roles.is_empty() && !self.running.hosted.is_owing() {
+            return Ok(false);
+        }
+        let mut tx = self.process.db.read().await?;
+        let given = hosted::given(&mut tx, self.process.node.id()).await?;
+        drop(tx);
+        self.stop_unwanted(&given).await?;
+        let new: Vec<Given> = given.into_iter().filter(|g| self.is_new(g)).collect();
+        let queued = self.running.hosted.take_queued();
+        if self.process.heart.life().is_fenced || new.is_empty() {
+            self.say_load();
+            return Ok(false);
+        }
+        let mut any = false;
+        let mut room = self.room();
+        for given in new {
+            any |= self.host_one(given, &mut room, &queued).await?;
+        }
+        self.say_load();
+        Ok(any)
+    }
+
+    /// Whether nothing of a try was heard of here: it neither runs nor has ended.
+    fn is_new(&self, given: &Given) -> bool {
+        let row = given.queue_id;
+        // An earlier start of it that still ends here is waited for.
+        let runs = self.running.hosted.runs_any(row) || self.batches.places.contains_key(&row);
+        let is_it = |r: &Report| r.queue_id == row && r.attempt == given.attempt;
+        let ended =
+            self.reports.late.iter().any(|l| l.queue_id == row && l.attempt == given.attempt);
+        !runs && !ended && !given.is_reported && !self.reports.waiting.iter().any(is_it)
+    }
+
+    /// Tells bodies to stop whose rows say so, and those whose rows are not this node's any more.
+    async fn stop_unwanted(&mut self, given: &[Given]) -> Result<()> {
+        let there: HashMap<(QueueId, u32), QueueStatus> =
+            given.iter().map(|g| ((g.queue_id, g.attempt), g.status)).collect();
+        let mut missing = Vec::new();
+        for (row, this) in self.running.hosted.iter() {
+            match there.get(&(row, this.attempt)) {
+                Some(QueueStatus::Killing) => tell(&this.stop, StopReason::Killed),
+                Some(_) => {}
+                None => missing.push((row, this.attempt)),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.process.db.read().await?;
+        for (row, attempt) in missing {
+            let whose = queue::whose(&mut tx, row).await?;
+            let is_ours = whose.is_some_and(|(try_no, owner, status)| {
+                // A body of class `same` ends its row itself, and is about to say so.
+                let may_be_ended = matches!(status, QueueStatus::Success | QueueStatus::Warning);
+                let runs = matches!(status, QueueStatus::Running | QueueStatus::Killing);
+                let by_us = owner.as_ref() == Some(self.process.node.id());
+                try_no == attempt && by_us && (runs || may_be_ended)
+            });
+            if let Some(this) = self.running.hosted.get(row).filter(|_| !is_ours) {
+                tell(&this.stop, StopReason::Disowned);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many more jobs this node can run.
+    fn room(&self) -> usize {
+        let most = usize::try_from(self.fleet.max_parallel).unwrap_or(usize::MAX);
+        most.saturating_sub(self.working())
+    }
+
+    /// Begins one job that was given to this node, hands it back when it may not, or leaves it for
+    /// later when there is no room, which nothing is asked for again of those in `queued`. `true` when
+    /// something was done.
+    async fn host_one(
+        &mut self,
+        given: Given,
+        room: &mut usize,
+        queued: &HashSet<(QueueId, u32)>,
+    ) -> Result<bool> {
+        let back = |end, why: &str| {
+            let outcome = Outcome::ended(end, why).before_it_began();
+            Late::of_ours(given.queue_id, given.attempt, outcome, Vec::new())
+        };
+        if given.status == QueueStatus::Killing {
+            self.reports.late.push(back(End::Killed, "stopped before it began"));
+            return Ok(true);
+        }
+        if !takes_work(&self.fleet.roles) || self.course.draining || self.process.heart.is_resting()
+        {
+            self.reports.late.push(back(End::Returned, "handed back: its node takes no new work"));
+            return Ok(true);
+        }
+        let this = (given.queue_id, given.attempt);
+        if *room == 0 && queued.contains(&this) {
+            self.running.hosted.wait_for_room(this);
+            return Ok(false);
+        }
+        let now = self.process.clock.now();
+        let mut tx = self.process.db.begin().await?;
+        let Some(row) = hosted::take(&mut tx, &given, self.process.node.id(), now).await? else {
+            tx.rollback().await?;
+            return Ok(false);
+        };
+        let parts = match self.parts_of(&mut tx, &given, row).await {
+            Ok(parts) => parts,
+            Err(error) if crate::store::is_transient(&error) => return Err(error),
+            Err(error) => {
+                tx.rollback().await?;
+                return Ok(self.refuse(&error, back));
+            }
+        };
+        let works = handler::kind_of(&parts.def).takes == Takes::Slots;
+        if works && *room == 0 {
+            // Not taken: whoever gave it may give it to another.
+            tx.rollback().await?;
+            self.running.hosted.wait_for_room(this);
+            return Ok(false);
+        }
+        failpoint!("host.before_take");
+        tx.commit().await.context("take a job that another node gave this one")?;
+        failpoint!("host.after_take");
+        *room -= usize::from(works);
+        let snapshot = self.running.hosted.snapshot_of(given.batch_id);
+        let Some(snapshot) = snapshot else { return Ok(false) };
+        let (stopper, stop) = watch::channel(None);
+        let this = HostedAttempt {
+            batch_id: given.batch_id,
+            attempt: given.attempt,
+            def: parts.def.clone(),
+            stop: stopper.clone(),
+        };
+        self.running.hosted.keep(given.queue_id, this);
+        let job = self.job_of(parts, (stopper, stop));
+        let body = self.body_of(Kept::of(&job));
+        self.running.bodies.insert(given.queue_id, body);
+        tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
+        self.fleet.stir(self.process.clock.uptime());
+        Ok(true)
+    }
+
+    /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.
+    /// Where the database said no, it is left and tried again.
+    fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(End, &str) -> Late) -> bool {
+        let name = self.process.node.name();
+        let why = format!(
+            "node {name} cannot read the job that it was given, and nothing of it began: {error:#}. If \
+             that node has another version of Procession, give it the same"
+        );
+        let late = back(End::Failed, &why);
+        let is_final = hosted::is_unreadable(error);
+        tracing::error!(queue_id = late.queue_id.0, is_final, "{why}");
+        self.reports.late.extend(is_final.then_some(late));
+        is_final
+    }
+
+    /// What a try needs, from the rows of its batch.
+    async fn parts_of(&mut self, tx: &mut Tx, given: &Given, row: QueueEntry) -> Result<Parts> {
+        let id = given.batch_id;
+        let known = self.running.hosted.batch_of(tx, given, &row.job_code).await?;
+        let place = known.places.get(&row.job_code);
+        let place = place.with_context(|| format!("the snapshot has no job {}", row.job_code))?;
+        let place = crate::domain::dag::Node(*place);
+        let def = known.snapshot.jobs[place.at()].clone();
+        let parents = parents_of(&known.dag, place);
+        let mut outputs = Outs::new();
+        let mut read: HashMap<JobCode, Option<Outputs>> = HashMap::new();
+        for (code, name) in params::outputs_asked(&def, &parents) {
+            if !read.contains_key(&code) {
+                let found = hosted::outputs_of(tx, id, &code).await?;
+                read.insert(code.clone(), found);
+            }
+            let found = read.get(&code).and_then(Option::as_ref);
+            if let Some(value) = found.and_then(|outputs| outputs.output(&name)) {
+                outputs.insert((code, name), value);
+            }
+        }
+        Ok(Parts { batch: known.batch.clone(), row, def, parents, outputs, fixed: None })
+    }
+
+    /// Tells hosted bodies that may start again elsewhere to stop, because this process leaves.
+    pub(super) fn hand_back_hosted(&self) {
+        for (row, this) in self.running.hosted.iter() {
+            let after_crash = handler::kind_of(&this.def).after_crash;
+            let shut = || self.running.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
+            if may_be_handed_back(&this.def, after_crash, Progress::Begun)
+                || may_be_handed_back(&this.def, after_crash, shut())
+            {
+                tell(&this.stop, StopReason::HandedBack);
+            }
+        }
+    }
+
+    /// What the next heartbeat says of this node's load.
+    pub(super) fn say_load(&self) {
+        let load = self.working() + self.running.hosted.queued();
+        self.process.heart.set_running(u32::try_from(load).unwrap_or(u32::MAX));
+    }
+}
+
+impl QueueDispatcher {
+    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
+    /// whoever has the batch hears of their ends.
+    pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
+        for (node, stop) in &active.stops {
+            let row = active.row(*node);
+            // It has ended and only its report is not settled; nothing would ever be heard of it again,
+            // and it would take room for as long as this process lives.
+            let has_ended = |r: &Report| {
+                let is_it = r.queue_id == row.queue_id && r.attempt == row.attempt;
+                is_it && r.by.is_none() && matches!(r.what, What::Ended(..))
+            };
+            if self.reports.waiting.iter().any(has_ended) {
+                self.running.bodies.remove(&row.queue_id);
+                continue;
+            }
+            let def = active.job(*node).clone();
+            let this =
+                HostedAttempt { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
+            self.running.hosted.keep(row.queue_id, this);
+        }
+        self.batches.places.retain(|_, (batch, _)| *batch != id);
+        self.running.hosted.note_owing();
+    }
+
+    /// What ran here for another node is dispatched here now; what of it has ended and was not
+    /// reported yet is settled.
+    pub(super) fn come_home(&mut self, id: BatchId) {
+        let (active, places) = (self.batches.active.get(&id), &self.batches.places);
+        self.running.hosted.come_home(id, |row| {
+            let place = places.get(&row).map(|(_, place)| *place);
+            place.zip(active).is_some_and(|(place, active)| active.stops.contains_key(&place))
+        });
+        let is_home = |late: &mut Late| {
+            late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
+        };
+        let home: Vec<Late> = self.reports.late.extract_if(.., is_home).collect();
+        self.reports.waiting.extend(home.into_iter().map(|late| Report {
+            queue_id: late.queue_id,
+            attempt: late.attempt,
+            by: None,
+            what: What::Ended(Box::new(late.outcome), late.lines),
+        }));
+    }
+}

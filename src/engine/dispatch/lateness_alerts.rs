@@ -1,0 +1,156 @@
+//! When owners hear that something is late, or will be: timers of a batch, found when it is read, so that
+//! they outlive a process. What was missed meanwhile is told by the next beat.
+
+use crate::domain::dag::Node;
+use crate::domain::eta::{self, Standing};
+use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
+use crate::domain::notice::Notice;
+use crate::domain::notice_late::{self, Job, Of};
+use crate::domain::time::Millis;
+use crate::domain::why::{Load, Opened, Situation, Whose, Why, explain};
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::dispatch::writes::{Changes, JobNotices};
+use std::collections::HashMap;
+
+impl Active {
+    /// Tells owners of what is late by now, and of what will be.
+    fn tell_late(&mut self, load: Option<&Load>, total: u32, changes: &mut Changes, now: Millis) {
+        let due = self.alarms.take_due(now);
+        if self.is_killing() || self.readiness.is_done() {
+            self.alarms.rest();
+            return;
+        }
+        let missed: Vec<_> =
+            due.into_iter().filter(|(_, alarm)| is_missed(*alarm, &self.rows)).collect();
+        if !missed.is_empty() {
+            let whys = load.map_or_else(HashMap::new, |load| self.whys(load, now));
+            for (at, alarm) in missed {
+                let (row, notices) = self.late_notices(at, alarm, &whys, now);
+                changes.told.push(Told::Late(self.batch.batch_id, at, alarm));
+                self.push_notices(row, notices, changes);
+            }
+        }
+        self.foretell(total, changes, now);
+    }
+
+    fn late_notices(
+        &self,
+        at: Millis,
+        alarm: Alarm,
+        whys: &HashMap<JobCode, Why>,
+        now: Millis,
+    ) -> (Option<QueueId>, Vec<Notice>) {
+        let of = self.told_of(now);
+        let of_job = |node: Node| {
+            let job = Job { def: self.job(node), row: self.row(node) };
+            (job, whys.get(&job.def.code), Some(job.row.queue_id))
+        };
+        match alarm {
+            Alarm::Start(node) => {
+                let (job, why, row) = of_job(node);
+                (row, notice_late::late_start(of, job, at, why))
+            }
+            Alarm::Finish(node) => {
+                let (job, why, row) = of_job(node);
+                (row, notice_late::late_finish(of, job, at, why))
+            }
+            Alarm::Release(node) => {
+                let (job, _, row) = of_job(node);
+                let after = self.snapshot.group.held_after_sec.unwrap_or(HELD_AFTER_SEC);
+                let since = at.plus(-i64::from(after) * 1_000);
+                (row, notice_late::held_long(of, job, since))
+            }
+            Alarm::Batch => {
+                let open = self.rows.iter().filter(|row| !row.status.is_final());
+                let open: Vec<&str> = open.map(|row| row.job_code.as_str()).collect();
+                (None, notice_late::batch_late(of, at, &open))
+            }
+        }
+    }
+
+    /// Looks at the forecast, when it is time, and tells owners when it says that the batch will be late.
+    fn foretell(&mut self, total: u32, changes: &mut Changes, now: Millis) {
+        let Some((history, due, before)) = self.alarms.forecast_due(now) else { return };
+        let standing: Vec<Standing> = self.rows.iter().map(Standing::from).collect();
+        let forecast = eta::forecast(&self.snapshot, &self.dag, &standing, &history, total, now);
+        let Some(forecast) = forecast else {
+            // None of its jobs has a past, and none will have in this process.
+            self.alarms.end_forecasts();
+            return;
+        };
+        let (is_told, foretold) = before.after(forecast.end.since(due));
+        if is_told {
+            let notices =
+                notice_late::will_be_late(self.told_of(now), due, &forecast, foretold.times);
+            changes.told.push(Told::Forecast(self.batch.batch_id, foretold));
+            self.push_notices(None, notices, changes);
+        }
+        // That it was told is known when it is committed.
+        self.alarms.note_forecast(if is_told { before } else { foretold }, now);
+    }
+
+    fn push_notices(&self, row: Option<QueueId>, notices: Vec<Notice>, changes: &mut Changes) {
+        changes.batches.insert(self.batch.batch_id, self.batch.revision);
+        if !notices.is_empty() {
+            changes.notices.push(JobNotices::plain(self.batch.batch_id, row, notices));
+        }
+    }
+
+    pub(super) fn told_of(&self, now: Millis) -> Of<'_> {
+        Of { batch: &self.batch, snapshot: &self.snapshot, now }
+    }
+
+    /// Why each job that has not ended has not.
+    fn whys(&self, load: &Load, now: Millis) -> HashMap<JobCode, Why> {
+        let outside: Vec<_> = self.outside.iter().cloned().collect();
+        let values = &self.batch.values;
+        let opened = Opened::Ordered(values.batch_no.clone(), values.group.clone());
+        let situation = Situation {
+            batch: &self.batch,
+            snapshot: &self.snapshot,
+            dag: &self.dag,
+            rows: &self.rows,
+            load,
+            outside: &outside,
+            dispatched: true,
+            opened: &opened,
+            stopping_since: &|_| None,
+        };
+        explain(situation, now).into_iter().map(|(code, _, why)| (code, why)).collect()
+    }
+}
+
+impl QueueDispatcher {
+    /// Tells owners of what is late in any batch.
+    pub(super) fn tell_late(&mut self, changes: &mut Changes, now: Millis) {
+        let due = self.batches.active.iter().filter(|(_, active)| active.alarms.is_due(now));
+        let due: Vec<BatchId> = due.map(|(id, _)| *id).collect();
+        let total = self.fleet.max_parallel;
+        for id in due {
+            // A forecast needs none.
+            let is_missed = self.batches.active.get(&id).is_some_and(|a| a.alarms.has_come(now));
+            let load = is_missed.then(|| self.load_as_seen_by(id));
+            if let Some(active) = self.batches.active.get_mut(&id) {
+                active.tell_late(load.as_ref(), total, changes, now);
+            }
+        }
+    }
+
+    /// What runs in this process, for whoever explains why a job of one batch waits.
+    fn load_as_seen_by(&self, id: BatchId) -> Load {
+        let (here, others) = self.sites(&[]).into_nodes();
+        let deferrals =
+            self.batches.active.get(&id).map(|active| active.ready.deferrals().to_vec());
+        let mut load = Load::new(self.fleet.max_parallel, self.batches.ageing_ms)
+            .on(here, others)
+            .deferring(deferrals.unwrap_or_default());
+        for (other, active) in &self.batches.active {
+            let whose = if *other == id { Whose::This } else { Whose::Other };
+            load.add(&active.batch, &active.snapshot, &active.rows, whose);
+        }
+        load
+    }
+}

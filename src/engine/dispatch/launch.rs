@@ -1,0 +1,168 @@
+//! A claimed row becomes a try: all that the worker needs is put together. A body that needs a session gets
+//! it ready while its claim is being committed; any other begins after that.
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::check::Check;
+use crate::domain::dag::Node as Place;
+use crate::domain::id::{BatchId, JobCode, QueueId};
+use crate::domain::job::JobDef;
+use crate::domain::params::BoundParam;
+use crate::domain::queue::{QueueEntry, RunMode};
+use crate::engine::attempt::claim_ack::{Claimed, Claiming};
+use crate::engine::attempt::claim_check::LostRow;
+use crate::engine::attempt::run::{Given, Job, run_task};
+use crate::engine::attempt::start_gate::Gate;
+use crate::engine::cluster::registry::Runner;
+use crate::engine::dispatch::dispatcher::{Body, QueueDispatcher};
+use crate::engine::dispatch::tell_metrics::kind_word;
+use crate::engine::dispatch::writes::Changes;
+use crate::handler::log::RunLog;
+use crate::handler::{self, StopReason};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What stops a body, and what the body looks at.
+type Switch = (watch::Sender<Option<StopReason>>, watch::Receiver<Option<StopReason>>);
+
+/// What a try is put together from.
+pub(super) struct Parts {
+    pub(super) batch: Arc<Batch>,
+    pub(super) row: QueueEntry,
+    pub(super) def: JobDef,
+    pub(super) parents: Vec<JobCode>,
+    pub(super) outputs: Given,
+    pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
+}
+
+/// A task that began before its claim was committed; what is to be kept of it once that is.
+pub(super) struct Ahead {
+    queue_id: QueueId,
+    stopper: watch::Sender<Option<StopReason>>,
+    body: Kept,
+}
+
+/// What the dispatcher has in common with the task of a try.
+pub(super) struct Kept {
+    log: RunLog,
+    gate: Arc<Gate>,
+    job_type: &'static str,
+}
+
+impl Kept {
+    pub(super) fn of(job: &Job) -> Self {
+        Self { log: job.log.clone(), gate: job.gate.clone(), job_type: kind_word(&job.def) }
+    }
+}
+
+impl QueueDispatcher {
+    /// The same starts with what can begin ahead of the commit that claims their rows.
+    pub(super) fn begin_all_ahead(
+        &self,
+        starts: Vec<(BatchId, Place, Runner)>,
+        changes: &Changes,
+        claiming: &Claiming,
+    ) -> Vec<(BatchId, Place, Runner, Option<Ahead>)> {
+        // A mark that this commit sets is looked for by the tasks of the rows that it claims.
+        let may_begin = changes.breaches.is_empty();
+        let begun = starts.into_iter().map(|(id, place, runner)| {
+            let is_here = may_begin && matches!(runner, Runner::Here);
+            let ahead = is_here.then(|| self.begin_ahead((id, place), claiming)).flatten();
+            (id, place, runner, ahead)
+        });
+        begun.collect()
+    }
+
+    /// Begins the task of a row whose claim is about to be committed, if it is of a kind that can use the
+    /// time. Nothing is kept here of it, so that a claim which fails leaves nothing to be undone.
+    fn begin_ahead(&self, (id, place): (BatchId, Place), claiming: &Claiming) -> Option<Ahead> {
+        let active = self.batches.active.get(&id)?;
+        let kind = handler::find(active.job(place).job_type.as_str())?;
+        let has_body = active.row(place).run_mode != Some(RunMode::NoExec);
+        // What the last run of it found may be written by this very commit.
+        let looks_back = active.job(place).checks.iter().any(Check::looks_back);
+        if !kind.gets_ready() || !has_body || looks_back {
+            return None;
+        }
+        let (mut job, snapshot) = self.job_at(id, place)?;
+        job.claimed = claiming.awaited();
+        let ahead =
+            Ahead { queue_id: job.queue_id, stopper: job.stopper.clone(), body: Kept::of(&job) };
+        tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
+        Some(ahead)
+    }
+
+    /// Starts the body of a row whose claim is committed, or goes on with what was begun ahead of that.
+    pub(super) fn spawn(&mut self, id: BatchId, place: Place, ahead: Option<Ahead>) {
+        if let Some(Ahead { queue_id, stopper, body }) = ahead {
+            if let Some(active) = self.batches.active.get_mut(&id) {
+                active.started(place, stopper);
+            }
+            let body = self.body_of(body);
+            self.running.bodies.insert(queue_id, body);
+        } else if let Some((job, snapshot)) = self.put_together(id, place) {
+            tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
+        }
+    }
+
+    /// What a task about a row needs, with its switch and its log kept here.
+    pub(super) fn put_together(
+        &mut self,
+        id: BatchId,
+        place: Place,
+    ) -> Option<(Job, Arc<Snapshot>)> {
+        let (job, snapshot) = self.job_at(id, place)?;
+        self.batches.active.get_mut(&id)?.started(place, job.stopper.clone());
+        let body = self.body_of(Kept::of(&job));
+        self.running.bodies.insert(job.queue_id, body);
+        Some((job, snapshot))
+    }
+
+    pub(super) fn job_at(&self, id: BatchId, place: Place) -> Option<(Job, Arc<Snapshot>)> {
+        let active = self.batches.active.get(&id)?;
+        let (parents, outputs) = active.asked_for(place);
+        let parts = Parts {
+            batch: Arc::new(active.batch.clone()),
+            row: active.row(place).clone(),
+            def: active.job(place).clone(),
+            parents,
+            outputs,
+            fixed: active.fixed_params(place),
+        };
+        let (stopper, stop) = watch::channel(None);
+        Some((self.job_of(parts, (stopper, stop)), active.snapshot.clone()))
+    }
+
+    /// What is kept here of a try, from its start on.
+    pub(super) fn body_of(&self, Kept { log, gate, job_type }: Kept) -> Body {
+        self.process.meter.job_started(job_type);
+        let began = self.process.clock.uptime();
+        Body { log, gate, is_told: false, began, job_type }
+    }
+
+    /// A task about a row, whosever batch it is of.
+    pub(super) fn job_of(&self, parts: Parts, (stopper, stop): Switch) -> Job {
+        let Parts { batch, row, def, parents, outputs, fixed } = parts;
+        let installation = self.process.node.installation();
+        Job {
+            queue_id: row.queue_id,
+            attempt: row.attempt,
+            try_count: row.try_count,
+            began: row.start_time.unwrap_or(self.process.clock.now()),
+            mode: row.run_mode,
+            parents,
+            outputs,
+            fixed,
+            lock_name: format!("procession:{installation}:{}", row.queue_id.0),
+            idem_key: row.idem_key(installation, &batch.values.group, &batch.values.batch_no),
+            is_unresolved: row.unresolved > 0,
+            def,
+            batch,
+            stop,
+            stopper,
+            log: RunLog::new(self.running.around.log_max_bytes),
+            gate: Arc::new(Gate::new()),
+            lost: LostRow::default(),
+            claimed: Claimed::before(),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! When owners hear that something still runs: a job past its `warn_after_sec` or what is usual, a batch
+//! past its group's. Timers, not questions asked again and again. No I/O.
+
+use crate::domain::batch::BatchStatus;
+use crate::domain::dag::Node;
+use crate::domain::id::{BatchId, QueueId};
+use crate::domain::lateness::{Alarm, Foretold, slow_after};
+use crate::domain::notice::Notice;
+use crate::domain::notice_batch::BatchEnd;
+use crate::domain::notice_late::{self, Job, keyed, running_long_key};
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::{Millis, span_words};
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::writes::{Changes, JobNotices};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Moments at which owners hear that something still runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch {
+    jobs: BTreeSet<(Millis, Node)>,
+    /// Kept until the commit that tells of it, so that a failed beat tells of it again.
+    pub(super) batch: Option<Millis>,
+}
+
+/// What owners were told of, for whoever notes it after the commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// That a try runs long: its row, and what its log says of it.
+    Job(QueueId, String),
+    /// That a batch runs long.
+    Batch(BatchId),
+    /// That a moment of a batch was missed.
+    Late(BatchId, Millis, Alarm),
+    /// That a batch will be late, and what has been said of it by that.
+    Forecast(BatchId, Foretold),
+}
+
+impl Watch {
+    /// Nothing runs yet; owners hear of the batch then.
+    pub(super) fn of(batch: Option<Millis>) -> Self {
+        Self { batch, jobs: BTreeSet::new() }
+    }
+}
+
+impl Active {
+    /// Its try has started, and its owners have not been told that it runs long.
+    pub(super) fn watch(&mut self, node: Node) {
+        if let Some(at) = self.warn_at(node) {
+            self.watch.jobs.insert((at, node));
+        }
+    }
+
+    /// Its try has ended.
+    pub(super) fn unwatch(&mut self, node: Node, now: Millis) {
+        self.alarms.heard_end(now);
+        if let Some(at) = self.warn_at(node) {
+            self.watch.jobs.remove(&(at, node));
+        }
+    }
+
+    /// When it is told: after a fixed time or one that is not usual, whichever is over first.
+    fn warn_at(&self, node: Node) -> Option<Millis> {
+        let job = self.job(node);
+        let fixed = job.warn_after_sec.map(|sec| i64::from(sec) * 1_000);
+        let after = fixed.into_iter().chain(self.slow_after(node)).min()?;
+        Some(self.row(node).start_time?.plus(after))
+    }
+
+    fn slow_after(&self, node: Node) -> Option<i64> {
+        let job = self.job(node);
+        slow_after(job, &self.snapshot.group, self.alarms.durations(&job.code))
+    }
+
+    fn long_notices(&self, node: Node, now: Millis) -> Vec<Notice> {
+        let (row, def) = (self.row(node), self.job(node));
+        let took = now.since(row.start_time.unwrap_or(now));
+        let usual = self.alarms.durations(&def.code);
+        if let Some(usual) = usual.filter(|_| self.slow_after(node).is_some_and(|ms| ms <= took)) {
+            return notice_late::slow(self.told_of(now), Job { def, row }, usual, took);
+        }
+        let notices = self.about().running_long(def, row.attempt, took);
+        keyed(notices, &running_long_key(row))
+    }
+
+    /// The next moment at which `tell_long` has something to tell.
+    pub(super) fn next_long(&self) -> Option<Millis> {
+        let job = self.watch.jobs.first().map(|(at, _)| *at);
+        job.into_iter().chain(self.watch.batch).min()
+    }
+
+    /// Tells of the end of the batch those who want to hear of it, and those who were told of failures
+    /// in it.
+    pub(super) fn tell_end(&self, status: BatchStatus, changes: &mut Changes, now: Millis) {
+        let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
+        let mut bad = Vec::new();
+        for row in &self.rows {
+            *counts.entry(row.status).or_default() += 1;
+            if is_bad(row.status) {
+                bad.push(format!("{} {}", row.job_code, row.status));
+            }
+        }
+        let counts: Vec<_> = counts.into_iter().collect();
+        let (about, id) = (self.about(), self.batch.batch_id);
+        let end = BatchEnd { status, ended: now, counts: &counts, bad: &bad };
+        let notices = about.batch_ended(&end);
+        if !notices.is_empty() {
+            changes.notices.push(JobNotices::plain(id, None, notices));
+        }
+        changes.mended.extend(about.batch_recovered(&end).map(|told| (id, None, told)));
+    }
+
+    /// Tells owners of what runs long by now.
+    pub(super) fn tell_long(&mut self, changes: &mut Changes, now: Millis) {
+        let id = self.batch.batch_id;
+        while let Some(&(at, node)) = self.watch.jobs.first().filter(|(at, _)| *at <= now) {
+            self.watch.jobs.remove(&(at, node));
+            let row = self.row(node);
+            if row.status != QueueStatus::Running {
+                continue;
+            }
+            let took = now.since(row.start_time.unwrap_or(now));
+            let notices = self.long_notices(node, now);
+            let told = match notices.len() {
+                0 => "nobody is named to hear of it".to_owned(),
+                1 => "told 1 address".to_owned(),
+                many => format!("told {many} addresses"),
+            };
+            let said = format!("still runs after {}; {told}", span_words(took));
+            changes.told.push(Told::Job(row.queue_id, said));
+            if !notices.is_empty() {
+                changes.notices.push(JobNotices::plain(id, Some(row.queue_id), notices));
+            }
+            changes.batches.insert(id, self.batch.revision);
+        }
+        if self.watch.batch.is_some_and(|at| at <= now) && !self.readiness.is_done() {
+            let notices = self.about().batch_long();
+            if !notices.is_empty() {
+                changes.notices.push(JobNotices::plain(id, None, notices));
+            }
+            changes.told.push(Told::Batch(id));
+            changes.batches.insert(id, self.batch.revision);
+        }
+    }
+}
+
+/// Whether a job that ended so is listed when its batch has ended.
+fn is_bad(status: QueueStatus) -> bool {
+    match status {
+        QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown => true,
+        QueueStatus::Killed | QueueStatus::UpstreamFailed => true,
+        QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => false,
+        QueueStatus::Running | QueueStatus::RetryWait | QueueStatus::Killing => false,
+        QueueStatus::Success | QueueStatus::Warning | QueueStatus::Forced => false,
+        QueueStatus::Skipped | QueueStatus::NotTaken => false,
+    }
+}

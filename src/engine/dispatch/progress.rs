@@ -1,0 +1,79 @@
+//! What whoever watches a batch hears of it. No I/O.
+
+use crate::domain::dag::Node;
+use crate::domain::outcome::Stream;
+use crate::domain::queue::QueueStatus;
+use crate::domain::time::Millis;
+use crate::engine::dispatch::batch::Active;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::news::News;
+
+impl Active {
+    /// A job as whoever watches hears of it.
+    pub(super) fn news(&self, node: Node, now: Millis) -> News {
+        let row = &self.rows[node.at()];
+        let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
+        let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
+        let took = row.start_time.filter(|_| tried).zip(end_time);
+        News {
+            at: now,
+            batch_no: self.batch.values.batch_no.clone(),
+            group: self.batch.values.group.clone(),
+            job_code: row.job_code.clone(),
+            status: row.status,
+            attempt: row.attempt,
+            took_ms: took.map(|(s, e)| e.since(s)),
+            message: row.error_message.clone(),
+            not_before: row.not_before.filter(|_| row.status == QueueStatus::RetryWait),
+        }
+    }
+
+    /// What operators changed since `before` was read. Not what runs: that was told when it started,
+    /// and `before` may hold ends that were not committed.
+    pub(super) fn changed_since(&self, before: &Self, now: Millis) -> Vec<News> {
+        let rows = self.rows.iter().zip(&before.rows);
+        let told = |new: QueueStatus, old: QueueStatus| new != old && new != QueueStatus::Running;
+        let changed = (0..).zip(rows).filter(|(_, (new, old))| told(new.status, old.status));
+        changed.map(|(place, _)| self.news(Node(place), now)).collect()
+    }
+}
+
+impl QueueDispatcher {
+    /// What owners were told is committed: they do not hear it again, and the log of the try says it.
+    pub(super) fn note_told(&mut self, told: &[Told]) {
+        for told in told {
+            match told {
+                Told::Job(row, said) => {
+                    if let Some(body) = self.running.bodies.get_mut(row) {
+                        body.is_told = true;
+                        body.log.line(Stream::System, said);
+                    }
+                }
+                Told::Batch(id) => {
+                    if let Some(active) = self.batches.active.get_mut(id) {
+                        active.watch.batch = None;
+                    }
+                }
+                Told::Late(id, at, alarm) => {
+                    if let Some(active) = self.batches.active.get_mut(id) {
+                        active.alarms.note_told(*at, *alarm);
+                    }
+                }
+                Told::Forecast(id, foretold) => {
+                    if let Some(active) = self.batches.active.get_mut(id) {
+                        active.alarms.note_foretold(*foretold);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell(&self, news: Vec<News>) {
+        let Some(sender) = &self.news else { return };
+        for item in news {
+            // Whoever watched has gone; the rows say the same.
+            let _ = sender.send(item);
+        }
+    }
+}

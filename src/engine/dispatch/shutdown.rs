@@ -1,0 +1,116 @@
+//! How a process leaves: nothing new is started, what runs may end for a while, what may be started
+//! again elsewhere is then stopped and handed back, and the batches are nobody's again.
+//!
+//! A clean stop leaves no outcome that nobody knows: a body that must not be started twice is waited
+//! for, however long it takes. Whoever cannot wait sends the signal again, which is a crash.
+
+use crate::domain::id::BatchId;
+use crate::domain::lease::{Progress, Uptime, may_be_handed_back};
+use crate::engine::attempt::run::tell;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::handler::{self, StopReason};
+use crate::store::claim;
+use anyhow::{Context as _, Result};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long a process that leaves waits for what runs.
+pub(super) struct Patience {
+    drain_ms: i64,
+    ends: Option<Uptime>,
+}
+
+impl Patience {
+    pub(super) fn new(drain_ms: i64) -> Self {
+        Self { drain_ms, ends: None }
+    }
+
+    /// Counts from the first time that this is called.
+    fn begin(&mut self, now: Uptime) {
+        self.ends.get_or_insert(now.plus(self.drain_ms));
+    }
+
+    /// How long it lasts still; `None` when nothing is to happen at its end.
+    pub(super) fn left(&self, now: Uptime) -> Option<Duration> {
+        let left = self.ends.map(|ends| ends.since(now)).filter(|ms| *ms > 0)?;
+        Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
+    }
+
+    fn is_over(&self, now: Uptime) -> bool {
+        self.ends.is_some_and(|ends| ends <= now)
+    }
+}
+
+impl QueueDispatcher {
+    /// Heeds a wish to leave, and tells bodies to stop when their time is over. What only waits for
+    /// something is not waited for once nothing else runs.
+    pub(super) fn set_course(&mut self, stop: &CancellationToken) {
+        let now = self.process.clock.uptime();
+        if stop.is_cancelled() {
+            self.course.patience.begin(now);
+        }
+        self.course.draining = stop.is_cancelled() || self.backfill_ends();
+        if self.course.draining && (self.course.patience.is_over(now) || self.working() == 0) {
+            self.hand_back_bodies();
+            self.hand_back_hosted();
+        }
+    }
+
+    fn hand_back_bodies(&self) {
+        for active in self.batches.active.values() {
+            for (node, stop) in &active.stops {
+                let (job, row) = (active.job(*node), active.row(*node).queue_id);
+                let after_crash = handler::kind_of(job).after_crash;
+                let shut =
+                    || self.running.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
+                if may_be_handed_back(job, after_crash, Progress::Begun)
+                    || may_be_handed_back(job, after_crash, shut())
+                {
+                    tell(stop, StopReason::HandedBack);
+                }
+            }
+        }
+    }
+
+    /// Whether nothing is left to wait for.
+    pub(super) fn may_part(&self) -> bool {
+        let runs = self.running() > 0 || self.serving.runs() || self.has_late();
+        self.course.draining && !runs && !self.course.stale
+    }
+
+    /// Whether nothing of anybody is left here.
+    pub(super) fn has_put_all_down(&self) -> bool {
+        self.serving.put_down().is_empty() && self.running() == 0 && !self.has_late()
+    }
+
+    /// Lets others know that this process takes nothing new, before it hands anything back.
+    pub(super) async fn announce(&mut self) -> Result<()> {
+        if self.course.draining && !self.fleet.roles.is_empty() && self.process.heart.set_leaving()
+        {
+            self.say_load();
+            self.process.heart.say_now().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts everything down that this process has: its batches are nobody's, so that another takes
+    /// them at once and need not wait for a lease to run out.
+    pub(super) async fn part(&mut self) -> Result<()> {
+        self.put_backfill_down().await?;
+        let now = self.process.clock.now();
+        let mut ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
+        ids.extend(self.serving.put_down());
+        if !ids.is_empty() {
+            let mut tx = self.process.db.begin().await?;
+            for id in &ids {
+                claim::give_back(&mut tx, *id, self.process.node.id(), now).await?;
+            }
+            tx.commit().await.context("give the batches back")?;
+        }
+        self.batches.active.clear();
+        self.batches.places.clear();
+        self.ends.waiters.clear();
+        self.serving.is_put_down(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! What the dispatcher tells the meter.
+
+use crate::domain::id::QueueId;
+use crate::domain::job::JobDef;
+use crate::domain::node_placement::Role;
+use crate::domain::outcome::{End, Outcome};
+use crate::engine::cluster::health::Vitals;
+use crate::engine::cluster::process::Process;
+use crate::engine::dispatch::dispatcher::QueueDispatcher;
+use crate::engine::hints::Hints;
+use crate::engine::observe::metrics::Meter;
+use crate::engine::operate::audit_chain::AuditSealer;
+use crate::handler;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The word under which the loop of the dispatcher is known to the meter.
+pub(super) const NAME: &str = "dispatcher";
+
+impl QueueDispatcher {
+    /// The meters of this process.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.process.meter.clone()
+    }
+
+    /// A waiter for hints of this process; heard while it serves.
+    pub fn hints(&self) -> Hints {
+        self.process.hints.clone()
+    }
+
+    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    pub fn may_schedule(&self) -> bool {
+        self.process.heart.may_schedule()
+    }
+
+    /// Says that the loop turns, and what there is to do.
+    pub(super) fn measure(&self) {
+        self.process.meter.loop_turned(NAME, self.process.clock.uptime());
+        self.process.meter.batches(self.batches.active.len());
+        let ready = self.batches.active.values().map(|a| a.ready.len()).sum();
+        self.process.meter.jobs(
+            self.running(),
+            ready,
+            self.reports.waiting.len() + self.reports.channel.len(),
+        );
+    }
+
+    /// A try has ended, and its end is in the rows.
+    pub(super) fn measure_end(&self, row: QueueId, outcome: &Outcome) {
+        if let Some(body) = self.running.bodies.get(&row) {
+            let took = self.process.clock.uptime().since(body.began);
+            self.process.meter.job_ended(body.job_type, word(&outcome.end), took);
+        }
+    }
+}
+
+/// The type of a job for the meter: a closed set, whatever stands in the row.
+pub(super) fn kind_word(job: &JobDef) -> &'static str {
+    match handler::kind_of(job).name {
+        "" => "unknown",
+        name => name,
+    }
+}
+
+fn word(end: &End) -> &'static str {
+    match end {
+        End::Success => "success",
+        End::Warning => "warning",
+        End::Failed => "failed",
+        End::TimedOut => "timeout",
+        End::Killed => "killed",
+        End::Returned => "returned",
+        End::Unknown => "unknown",
+    }
+}
+
+impl QueueDispatcher {
+    /// What every loop of this process shares.
+    pub(in crate::engine) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Whether this process fires schedules: one that only works does not.
+    pub fn fires_schedules(&self) -> bool {
+        self.fleet.roles.is_empty() || self.fleet.roles.contains(&Role::Scheduler)
+    }
+
+    /// The vitals of this process: `leaves` is what tells it to stop, `stalled` how long a loop may
+    /// take for a turn, which must be more than the database may take for two answers.
+    pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> Vitals {
+        Vitals::new(&self.process, leaves, stalled)
+    }
+
+    /// What seals acts in the process that this dispatcher is.
+    pub fn audit_sealer(&self) -> AuditSealer {
+        AuditSealer::new(&self.process)
+    }
+}

@@ -1,0 +1,261 @@
+//! What one beat is about to write: gathered from memory, written in one transaction.
+
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::id::{BatchId, NodeId, QueueId};
+use crate::domain::notice::Notice;
+use crate::domain::notice_batch;
+use crate::domain::queue::{QueueStatus, Taken};
+use crate::domain::time::Millis;
+use crate::engine::cluster::registry::Runner;
+use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::dispatch::traces::Ended;
+use crate::engine::news::News;
+use crate::store::breach::Breach;
+use crate::store::hint::{self, Topic};
+use crate::store::hosted::Untaken;
+use crate::store::log::{NewLines, ReportedChange};
+use crate::store::outbox::Subject;
+use crate::store::queue::{Adopted, Settled};
+use crate::store::{
+    self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue,
+};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashSet};
+
+/// Rows of a hop that is sent as one statement, at most.
+const HOP_MOST: usize = 1_024;
+
+/// Mails about a batch, or about one of its jobs.
+#[derive(Debug)]
+pub(super) struct JobNotices {
+    pub(super) batch: BatchId,
+    pub(super) queue_id: Option<QueueId>,
+    /// The change of status that they report, where they report one.
+    pub(super) change: Option<ReportedChange>,
+    pub(super) notices: Vec<Notice>,
+}
+
+impl JobNotices {
+    /// Mails that report no change of status of a job.
+    pub(super) fn plain(batch: BatchId, queue_id: Option<QueueId>, notices: Vec<Notice>) -> Self {
+        Self { batch, queue_id, change: None, notices }
+    }
+}
+
+/// Changes of one beat, over all batches.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Rows of dead processes that are ours now, to be ended.
+    pub(super) adopted: Vec<Adopted>,
+    /// Tries that ended or are being stopped.
+    pub(super) settled: Vec<Settled>,
+    /// Rows that say now how their runs on executors ended.
+    pub(super) remote: Vec<i64>,
+    /// Rows that only change state, by (from, to).
+    pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
+    /// Rows that start now, by the state they were in.
+    pub(super) claimed: BTreeMap<(QueueStatus, Runner), Vec<i64>>,
+    /// Tries that another node was given, never took and will not take any more.
+    pub(super) withdrawn: Vec<Untaken>,
+    /// Reports of other nodes that are settled with this.
+    pub(super) reported: Vec<(QueueId, u32)>,
+    /// One per change, in story order.
+    pub(super) logs: Vec<store::log::ExecutionLog>,
+    /// Jobs that were caught ending their transaction by themselves.
+    pub(super) breaches: Vec<Breach>,
+    /// Mails to the owners.
+    pub(super) notices: Vec<JobNotices>,
+    /// Letters to those who were told of a failure that is mended now.
+    pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
+    /// Last lines of bodies that ended.
+    pub(super) lines: Vec<NewLines>,
+    /// What rows that only change state say of it.
+    pub(super) said: BTreeMap<String, Vec<i64>>,
+    /// Batches that are stopped, and why.
+    pub(super) killing: Vec<(BatchId, String)>,
+    /// What owners are told of that runs long.
+    pub(super) told: Vec<Told>,
+    /// Batches that end.
+    pub(super) finished: Vec<(Batch, BatchStatus)>,
+    /// Batches that any of this belongs to, with the revision it was worked out from.
+    pub(super) batches: BTreeMap<BatchId, i64>,
+    /// Tries that have ended, for their spans.
+    pub(super) ended: Vec<Ended>,
+    /// To be told after the commit.
+    pub(super) news: Vec<News>,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.settled.is_empty()
+            && self.adopted.is_empty()
+            && self.moved.is_empty()
+            && self.claimed.is_empty()
+            && self.finished.is_empty()
+            && self.killing.is_empty()
+            && self.told.is_empty()
+            // A body that wrote its end itself leaves only news and lines.
+            && self.news.is_empty()
+    }
+
+    /// Whether `write` would do no more than look whether the batches are still ours.
+    pub(super) fn writes_nothing(&self) -> bool {
+        // Field by field, so that one that is added is not forgotten.
+        let Self {
+            adopted,
+            settled,
+            remote,
+            moved,
+            claimed,
+            withdrawn,
+            reported,
+            logs,
+            breaches,
+            notices,
+            mended,
+            lines,
+            said,
+            killing,
+            finished,
+            told: _,
+            batches: _,
+            ended: _,
+            news: _,
+        } = self;
+        let rows = adopted.is_empty() && settled.is_empty() && remote.is_empty();
+        let states = moved.is_empty() && claimed.is_empty() && withdrawn.is_empty();
+        let records = reported.is_empty() && logs.is_empty() && lines.is_empty();
+        let notices = breaches.is_empty() && notices.is_empty() && mended.is_empty();
+        let batches = said.is_empty() && killing.is_empty() && finished.is_empty();
+        rows && states && records && notices && batches
+    }
+
+    /// Whether there is anything that `hop` has no statement for.
+    fn is_more_than_a_hop(&self) -> bool {
+        // Field by field, so that one that is added is not forgotten.
+        let Self {
+            adopted,
+            settled,
+            remote,
+            moved: _,
+            claimed,
+            withdrawn,
+            reported,
+            logs: _,
+            breaches,
+            notices,
+            mended,
+            lines: _,
+            said,
+            killing,
+            told,
+            finished,
+            batches: _,
+            ended: _,
+            news: _,
+        } = self;
+        let rows = adopted.is_empty() && withdrawn.is_empty() && remote.is_empty();
+        let records = reported.is_empty() && breaches.is_empty() && said.is_empty();
+        let notices = notices.is_empty() && mended.is_empty() && told.is_empty();
+        let batches = killing.is_empty() && finished.is_empty();
+        let is_plain = rows && records && notices && batches;
+        !is_plain
+            || settled.iter().any(|s| !s.large_values.unwritten().is_empty())
+            || claimed.keys().any(|(_, runner)| *runner != Runner::Here)
+    }
+
+    /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
+    /// ended, rows that move on, rows that start here, and no row twice.
+    pub(super) fn hop(
+        &self,
+        owner: &NodeId,
+        dialect: Dialect,
+        now: Millis,
+    ) -> Option<Vec<Statement>> {
+        let settled = self.settled.iter().map(|settled| settled.queue_id.0);
+        let moved = self.moved.values().chain(self.claimed.values()).flatten().copied();
+        let (mut rows, mut count) = (HashSet::new(), 0);
+        let is_twice = settled.chain(moved).any(|row| {
+            count += 1;
+            !rows.insert(row)
+        });
+        if self.is_more_than_a_hop() || is_twice || count == 0 || count > HOP_MOST {
+            return None;
+        }
+        let mut all = batch::held(owner, &self.batches, dialect);
+        all.extend(queue::settled_alike(&self.settled, now));
+        all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
+        let given = |((from, _), ids): (&(QueueStatus, Runner), &Vec<i64>)| {
+            queue::given(ids, *from, (owner, Taken::Yes), now)
+        };
+        all.extend(self.claimed.iter().map(given));
+        if !self.logs.is_empty() {
+            all.push(store::log::appended(&self.logs, now));
+        }
+        if self.lines.iter().any(|(_, _, lines)| !lines.is_empty()) {
+            all.push(store::log::lines(&self.lines));
+        }
+        Some(all)
+    }
+
+    /// Writes everything; the caller commits. In story order, because a row may take two steps in
+    /// one beat (a failed try that starts again at once).
+    pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
+        if !self.batches.is_empty() {
+            batch::hold_all(tx, owner, &self.batches).await?;
+        }
+        for adopted in &self.adopted {
+            queue::adopt(tx, adopted, owner, now).await?;
+        }
+        for untaken in &self.withdrawn {
+            hosted::withdraw(tx, untaken).await?;
+        }
+        queue::settle_all(tx, &self.settled, now).await?;
+        executor_run::settled(tx, &self.remote, now).await?;
+        for ((from, to), ids) in &self.moved {
+            queue::transition(tx, ids, *from, *to, now).await?;
+        }
+        for (message, ids) in &self.said {
+            queue::say(tx, ids, message).await?;
+        }
+        for (batch, reason) in &self.killing {
+            batch::request_kill(tx, *batch, reason, now).await?;
+        }
+        if self.claimed.keys().any(|(_, runner)| matches!(runner, Runner::There(_))) {
+            hint::give(tx, Topic::Work).await?;
+        }
+        for ((from, runner), ids) in &self.claimed {
+            let runner = match runner {
+                Runner::Here => (owner, Taken::Yes),
+                Runner::There(node) => (node, Taken::NotYet),
+            };
+            queue::give(tx, ids, *from, runner, now).await?;
+        }
+        for (queue_id, attempt) in &self.reported {
+            hosted::remove(tx, *queue_id, *attempt).await?;
+        }
+        store::log::append(tx, &self.logs, now).await?;
+        store::log::append_lines_of(tx, &self.lines).await?;
+        for breach in &self.breaches {
+            breach::mark(tx, breach).await?;
+        }
+        for JobNotices { batch, queue_id, change, notices } in &self.notices {
+            let log_id = match change {
+                Some(change) => store::log::last_of(tx, *change).await?,
+                None => None,
+            };
+            let subject = Subject { batch: Some(*batch), queue_id: *queue_id, log_id };
+            outbox::enqueue_about(tx, subject, notices, now).await?;
+        }
+        for (batch, queue_id, letter) in &self.mended {
+            let told = outbox::told_of_failure(tx, *batch, *queue_id).await?;
+            outbox::enqueue(tx, *batch, *queue_id, &letter.to(told), now).await?;
+        }
+        if !self.finished.is_empty() {
+            batch::finish_all(tx, &self.finished, owner, now).await?;
+            let ids: Vec<BatchId> = self.finished.iter().map(|(batch, _)| batch.batch_id).collect();
+            hosted::remove_all(tx, &ids).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,200 @@
+//! The moments at which owners of a batch may have to hear that something is late, and its forecasts: found when the batch is
+//! read, so that they outlive a process.
+
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::dag::Node;
+use crate::domain::history::{Durations, History};
+use crate::domain::id::{JobCode, QueueId};
+use crate::domain::lateness::{
+    self, Again, Alarm, Foretold, HELD_AFTER_SEC, is_missed, is_of_an_earlier_run, moments,
+};
+use crate::domain::queue::{QueueEntry, QueueStatus};
+use crate::domain::time::Millis;
+use crate::store::{self, Tx};
+use anyhow::Result;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// How often a forecast is made while nothing ends, and how often at most while much does: it costs time
+/// in the order of the batch.
+const FORECAST_MS: i64 = 60_000;
+const FORECAST_LEAST_MS: i64 = 10_000;
+
+/// When a batch is due, and what its forecasts said.
+#[derive(Clone, Copy, Debug)]
+struct Foresight {
+    due: Millis,
+    next: Millis,
+    last: Option<Millis>,
+    foretold: Foretold,
+}
+
+/// The moments of one batch that somebody may have to hear of.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct Alarms {
+    open: BTreeSet<(Millis, Alarm)>,
+    /// Told by this process and committed: rows that are read anew do not bring them back.
+    told: HashSet<(Millis, Alarm)>,
+    history: Option<Arc<History>>,
+    forecast: Option<Foresight>,
+}
+
+/// What alarms need beyond the rows of a batch.
+#[derive(Clone, Debug, Default)]
+pub(in crate::engine) struct Past {
+    history: Option<Arc<History>>,
+    /// Since when jobs that are held are.
+    held: HashMap<QueueId, Millis>,
+    /// When jobs were started over.
+    again: HashMap<QueueId, Again>,
+}
+
+impl Past {
+    /// Reads what is needed; `before` are the alarms that memory has already. Most batches need nothing.
+    pub(in crate::engine) async fn read(
+        tx: &mut Tx,
+        batch: &Batch,
+        snapshot: &Snapshot,
+        rows: &[QueueEntry],
+        before: &Alarms,
+    ) -> Result<Self> {
+        let history = match &before.history {
+            None if lateness::asks_history(snapshot) => {
+                Some(Arc::new(store::history::of_group(tx, &snapshot.group.code).await?))
+            }
+            known => known.clone(),
+        };
+        let any = rows.iter().any(|row| row.status == QueueStatus::Held);
+        let held = match any {
+            true => store::log::held_since(tx, batch.batch_id).await?,
+            false => HashMap::new(),
+        };
+        let any = rows.iter().any(|row| row.run_no > 1 && !row.status.is_final());
+        let again = match any {
+            true => store::log::started_over(tx, batch.batch_id).await?,
+            false => HashMap::new(),
+        };
+        Ok(Self { history, held, again })
+    }
+}
+
+impl Alarms {
+    /// Those of a batch as its rows stand; `before` is what this process had.
+    pub(in crate::engine) fn of(
+        batch: &Batch,
+        snapshot: &Snapshot,
+        rows: &[QueueEntry],
+        (before, past): (Self, Past),
+        now: Millis,
+    ) -> Self {
+        let is_new = |(at, alarm): &(Millis, Alarm)| {
+            !before.told.contains(&(*at, *alarm))
+                && is_missed(*alarm, rows)
+                && !is_of_an_earlier_run((*at, *alarm), rows, &past.again)
+        };
+        let moments = moments(snapshot, batch.create_time);
+        let due = moments.iter().find(|(_, alarm)| *alarm == Alarm::Batch).map(|(at, _)| *at);
+        let after = i64::from(snapshot.group.held_after_sec.unwrap_or(HELD_AFTER_SEC)) * 1_000;
+        let held = (0..).map(Node).zip(rows).filter(|(_, row)| row.status == QueueStatus::Held);
+        let held = held.map(|(node, row)| {
+            let since = past.held.get(&row.queue_id).copied().unwrap_or(now);
+            (since.plus(after), Alarm::Release(node))
+        });
+        let open = moments.iter().copied().chain(held).filter(is_new).collect();
+        let fresh = |due| Foresight { due, next: now, last: None, foretold: Foretold::default() };
+        let forecast = due.map(|due| match before.forecast {
+            Some(known) => Foresight { due, ..known },
+            None => fresh(due),
+        });
+        Self { open, told: before.told, history: past.history, forecast }
+    }
+
+    /// The next moment at which there is something to look at.
+    pub(in crate::engine) fn next(&self) -> Option<Millis> {
+        let alarm = self.open.first().map(|(at, _)| *at);
+        let forecast = self.forecast.map(|f| f.next).filter(|next| !self.is_past_due(*next));
+        alarm.into_iter().chain(forecast).min()
+    }
+
+    /// From the moment on at which the batch is due there is nothing to foretell.
+    fn is_past_due(&self, now: Millis) -> bool {
+        self.forecast.is_none_or(|f| f.due <= now) || self.history.is_none()
+    }
+
+    /// What is known of how long a job took.
+    pub(in crate::engine) fn durations(&self, code: &JobCode) -> Option<&Durations> {
+        self.history.as_ref()?.get(code)
+    }
+
+    /// A try has ended, so the forecast may be another.
+    pub(in crate::engine) fn heard_end(&mut self, now: Millis) {
+        if let Some(foresight) = &mut self.forecast {
+            let soon = foresight.last.map_or(now, |last| last.plus(FORECAST_LEAST_MS).max(now));
+            foresight.next = foresight.next.min(soon);
+        }
+    }
+
+    /// What was told is committed.
+    pub(in crate::engine) fn note_told(&mut self, at: Millis, alarm: Alarm) {
+        self.told.insert((at, alarm));
+    }
+
+    /// The forecast was told, and that is committed.
+    pub(in crate::engine) fn note_foretold(&mut self, foretold: Foretold) {
+        if let Some(foresight) = &mut self.forecast {
+            foresight.foretold = foretold;
+        }
+    }
+
+    /// Nothing can be late any more, until its rows are read again.
+    pub(in crate::engine) fn rest(&mut self) {
+        self.open.clear();
+        self.forecast = None;
+    }
+
+    /// The forecast that is to be made now: the past it is made from, when the batch is due, and what was foretold.
+    pub(in crate::engine) fn forecast_due(
+        &mut self,
+        now: Millis,
+    ) -> Option<(Arc<History>, Millis, Foretold)> {
+        let (history, foresight) = (self.history.clone()?, self.forecast?);
+        if self.is_past_due(now) {
+            self.forecast = None;
+            return None;
+        }
+        (foresight.next <= now).then_some((history, foresight.due, foresight.foretold))
+    }
+
+    /// A forecast was made; the next one is due some time later.
+    pub(in crate::engine) fn note_forecast(&mut self, foretold: Foretold, now: Millis) {
+        if let Some(foresight) = &mut self.forecast {
+            let next = now.plus(FORECAST_MS);
+            *foresight = Foresight { next, last: Some(now), foretold, ..*foresight };
+        }
+    }
+
+    /// None is made any more: nothing of the batch has a past.
+    pub(in crate::engine) fn end_forecasts(&mut self) {
+        self.forecast = None;
+    }
+
+    /// Whether a moment has come.
+    pub(in crate::engine) fn has_come(&self, now: Millis) -> bool {
+        self.open.first().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// Whether there is something to look at.
+    pub(in crate::engine) fn is_due(&self, now: Millis) -> bool {
+        self.next().is_some_and(|at| at <= now)
+    }
+
+    /// Takes out the moments that have come.
+    pub(in crate::engine) fn take_due(&mut self, now: Millis) -> Vec<(Millis, Alarm)> {
+        let mut found = Vec::new();
+        while let Some(first) = self.open.first().copied().filter(|(at, _)| *at <= now) {
+            self.open.remove(&first);
+            found.push(first);
+        }
+        found
+    }
+}

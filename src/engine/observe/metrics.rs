@@ -1,0 +1,434 @@
+//! The meters of this process, for Prometheus. Told with plain values by whoever does something worth
+//! counting; asked for their text by the front door.
+//!
+//! No label has a value that comes from users: each set is closed, so that a year of batches makes no
+//! more series than a day of them.
+
+mod certificates;
+mod cluster;
+mod database;
+mod outbox;
+mod process;
+mod retention;
+mod spans;
+
+use crate::domain::certificate_expiry::CertificateEnd;
+use crate::domain::lease::Uptime;
+use crate::store::Counts;
+use certificates::Certificates;
+use cluster::Cluster;
+use database::Database;
+use outbox::Outbox;
+use process::Process;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry};
+use retention::Retention;
+use spans::Spans;
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Formatter};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Seconds.
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// The name of the loop that plans firings.
+pub const PLANNER: &str = "planner";
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+
+/// From a millisecond to an hour: how late a firing may be, or how long a job takes.
+const LONG: [f64; 16] = [
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0,
+    3600.0,
+];
+/// From half a millisecond to ten seconds, the longest that a lock is waited for.
+const SHORT: [f64; 14] =
+    [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const STATEMENTS: [f64; 8] = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 50.0];
+
+/// The meters of one process.
+pub struct Meter {
+    registry: Registry,
+    triggers: Triggers,
+    batches: Batches,
+    jobs: Jobs,
+    cluster: Cluster,
+    outbox: Outbox,
+    retention: Retention,
+    spans: Spans,
+    database: Database,
+    process: Process,
+    certificates: Certificates,
+    /// When each loop of this process turned last, by its name.
+    loops: Mutex<BTreeMap<&'static str, Uptime>>,
+    /// Since when each step of the dispatcher has failed, and what kept the last one.
+    dispatch_failure: Mutex<Option<DispatchFailure>>,
+}
+
+/// Steps of the dispatcher that failed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DispatchFailure {
+    /// When the first of them had failed.
+    pub since: Uptime,
+    /// What kept the last one, without a name or value.
+    pub obstacle: &'static str,
+}
+
+struct Triggers {
+    firings: Counters<2>,
+    lateness: Histograms<1>,
+    misfires: Counter,
+    lock_wait: Histogram,
+    lock_hold: Histogram,
+    passes: Counter,
+    due: Counter,
+    fired: Counter,
+    statements: Histogram,
+    ring: Gauge,
+    overdue: Gauge,
+    waiting: Gauge,
+    delay: Seconds,
+}
+
+struct Batches {
+    open: Gauge,
+    taken: Counters<1>,
+    ended: Counters<1>,
+}
+
+struct Jobs {
+    running: Gauge,
+    ready: Gauge,
+    reports: Gauge,
+    starts: Counters<1>,
+    ends: Counters<2>,
+    duration: Histograms<1>,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("procession");
+        Self {
+            triggers: Triggers::register(&mut registry),
+            batches: Batches::register(&mut registry),
+            jobs: Jobs::register(&mut registry),
+            cluster: Cluster::register(&mut registry),
+            outbox: Outbox::register(&mut registry),
+            retention: Retention::register(&mut registry),
+            spans: Spans::register(&mut registry),
+            database: Database::register(&mut registry),
+            process: Process::register(&mut registry),
+            certificates: Certificates::register(&mut registry),
+            loops: Mutex::default(),
+            dispatch_failure: Mutex::default(),
+            registry,
+        }
+    }
+}
+
+impl Debug for Meter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str("meter")
+    }
+}
+
+impl Meter {
+    /// A firing was decided: its result (`fired`, `skipped`, `failed`, …), what it came from (`cron`,
+    /// `manual`, …), and how many milliseconds after its planned time.
+    pub fn fired(&self, result: &'static str, source: &'static str, lateness_ms: i64) {
+        let labels = [("result", result), ("source", source)];
+        self.triggers.firings.get_or_create(&labels).inc();
+        let lateness = self.triggers.lateness.get_or_create(&[("source", source)]);
+        lateness.observe(seconds(lateness_ms));
+    }
+
+    /// So many planned times were missed.
+    pub fn misfired(&self, count: u64) {
+        self.triggers.misfires.inc_by(count);
+    }
+
+    /// The lock of the schedules was waited for and held so long, in milliseconds.
+    pub fn lock(&self, wait_ms: i64, hold_ms: i64) {
+        self.triggers.lock_wait.observe(seconds(wait_ms));
+        self.triggers.lock_hold.observe(seconds(hold_ms));
+    }
+
+    /// The scheduler has made a pass: schedules that were due, firings that were written, statements
+    /// that it took.
+    pub fn pass(&self, due: u64, fired: u64, statements: u64) {
+        self.triggers.passes.inc();
+        self.triggers.due.inc_by(due);
+        self.triggers.fired.inc_by(fired);
+        self.triggers.statements.observe(u32::try_from(statements).unwrap_or(u32::MAX).into());
+    }
+
+    /// So many firings are on the ring.
+    pub fn ring(&self, len: usize) {
+        set(&self.triggers.ring, len);
+    }
+
+    /// So many firings are written, due, and not fired.
+    pub fn overdue(&self, count: usize) {
+        set(&self.triggers.overdue, count);
+    }
+
+    /// So many firings whose time has come wait in this process for a place in a pool.
+    pub fn firings_waiting(&self, count: usize) {
+        set(&self.triggers.waiting, count);
+    }
+
+    /// The planned time or firing of the installation that has waited longest is so many milliseconds
+    /// overdue.
+    pub fn firing_delay(&self, ms: i64) {
+        self.triggers.delay.set(seconds(ms));
+    }
+
+    /// The same in seconds, as this process saw it last; `None` in a process that fires no schedules.
+    pub fn firing_delay_sec(&self) -> Option<f64> {
+        self.loops().contains_key(PLANNER).then(|| self.triggers.delay.get())
+    }
+
+    /// A loop of this process has turned; from the first time on it counts as one that must.
+    pub fn loop_turned(&self, name: &'static str, now: Uptime) {
+        self.loops().insert(name, now);
+    }
+
+    /// A loop of this process has ended in order.
+    pub fn loop_ended(&self, name: &'static str) {
+        self.loops().remove(name);
+    }
+
+    /// How many milliseconds ago each loop turned last.
+    pub fn loop_ages(&self, now: Uptime) -> BTreeMap<&'static str, i64> {
+        self.loops().iter().map(|(name, at)| (*name, now.since(*at).max(0))).collect()
+    }
+
+    /// So many batches are open in this process.
+    pub fn batches(&self, open: usize) {
+        set(&self.batches.open, open);
+    }
+
+    /// A batch was taken; `how` is the word of its fate (`taken`, `taken_over`).
+    pub fn batch_taken(&self, how: &'static str) {
+        self.batches.taken.get_or_create(&[("how", how)]).inc();
+    }
+
+    /// A batch has left this process: it ended with this result, or was given back, lost, cast out.
+    pub fn batch_ended(&self, result: &'static str) {
+        self.batches.ended.get_or_create(&[("result", result)]).inc();
+    }
+
+    /// So many jobs run here, so many are ready and wait for a slot, so many reports of workers wait
+    /// to be written.
+    pub fn jobs(&self, running: usize, ready: usize, reports: usize) {
+        set(&self.jobs.running, running);
+        set(&self.jobs.ready, ready);
+        set(&self.jobs.reports, reports);
+    }
+
+    /// A try of a job of this type has started.
+    pub fn job_started(&self, job_type: &'static str) {
+        self.jobs.starts.get_or_create(&[("type", job_type)]).inc();
+    }
+
+    /// A try of a job of this type has ended in this way after so many milliseconds.
+    pub fn job_ended(&self, job_type: &'static str, result: &'static str, took_ms: i64) {
+        self.jobs.ends.get_or_create(&[("type", job_type), ("result", result)]).inc();
+        self.jobs.duration.get_or_create(&[("type", job_type)]).observe(seconds(took_ms));
+    }
+
+    /// The lease of this process could not be renewed.
+    pub fn renewal_failed(&self) {
+        self.cluster.renewals_failed.inc();
+    }
+
+    /// All that runs here was stopped, because the lease could not be renewed in time.
+    pub fn fenced(&self) {
+        self.cluster.fences.inc();
+    }
+
+    /// A beat failed and is tried again; `why` is `database`, `stale` or `other`.
+    pub fn beat_failed(&self, why: &'static str) {
+        self.cluster.beats_failed.get_or_create(&[("why", why)]).inc();
+    }
+
+    /// A step of the dispatcher has failed by now, kept by this.
+    pub fn dispatch_failed(&self, obstacle: &'static str, now: Uptime) {
+        let mut failure = self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = failure.map_or(now, |failure| failure.since);
+        *failure = Some(DispatchFailure { since, obstacle });
+    }
+
+    /// A step of the dispatcher went well.
+    pub fn dispatch_succeeded(&self) {
+        *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Which steps of the dispatcher fail at present.
+    pub fn dispatch_failure(&self) -> Option<DispatchFailure> {
+        *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many processes have a lease that holds.
+    pub fn nodes(&self, alive: usize) {
+        set(&self.cluster.nodes, alive);
+    }
+
+    /// The database's clock is so many milliseconds ahead of this machine's, give or take.
+    pub fn skew(&self, ms: i64, uncertainty_ms: i64) {
+        self.cluster.skew.set(seconds(ms));
+        self.cluster.uncertainty.set(seconds(uncertainty_ms));
+    }
+
+    /// When the certificates of this process end.
+    pub fn set_certificates(&self, ends: Vec<CertificateEnd>) {
+        self.certificates.set(ends);
+    }
+
+    /// When they do, as it was looked up last.
+    pub(in crate::engine) fn certificates(&self) -> Vec<CertificateEnd> {
+        self.certificates.ends()
+    }
+
+    /// All meters in the text form of OpenMetrics, with what can be read at this moment.
+    pub fn text(&self, counts: &Counts) -> String {
+        self.database.set(counts);
+        self.process.read();
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a string takes any text");
+        text
+    }
+
+    fn loops(&self) -> MutexGuard<'_, BTreeMap<&'static str, Uptime>> {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Triggers {
+    fn register(to: &mut Registry) -> Self {
+        let lateness: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
+        Self {
+            firings: put(to, "firings", "Firings that were decided", Family::default()),
+            lateness: put(
+                to,
+                "firing_lateness_seconds",
+                "How long after its planned time a firing was decided",
+                lateness,
+            ),
+            misfires: put(to, "misfires", "Planned times that were missed", Counter::default()),
+            lock_wait: put(
+                to,
+                "schedule_lock_wait_seconds",
+                "How long the lock of the schedules was waited for",
+                Histogram::new(SHORT),
+            ),
+            lock_hold: put(
+                to,
+                "schedule_lock_hold_seconds",
+                "How long the lock of the schedules was held",
+                Histogram::new(SHORT),
+            ),
+            passes: put(to, "scheduler_passes", "Passes of the scheduler", Counter::default()),
+            due: put(
+                to,
+                "scheduler_due",
+                "Schedules that passes of the scheduler found due",
+                Counter::default(),
+            ),
+            fired: put(
+                to,
+                "scheduler_firings_written",
+                "Firings that passes of the scheduler wrote",
+                Counter::default(),
+            ),
+            statements: put(
+                to,
+                "scheduler_pass_statements",
+                "Statements that a pass of the scheduler took",
+                Histogram::new(STATEMENTS),
+            ),
+            ring: put_gauge(to, "ring_firings", "Firings on the time ring"),
+            overdue: put_gauge(
+                to,
+                "overdue_firings",
+                "Firings that are written, due, and not fired",
+            ),
+            waiting: put_gauge(
+                to,
+                "firings_waiting",
+                "Firings of this process whose time has come and that wait for a place in a pool",
+            ),
+            delay: put(
+                to,
+                "firing_delay_seconds",
+                "For how long the planned time that has waited longest is overdue",
+                Seconds::default(),
+            ),
+        }
+    }
+}
+
+impl Batches {
+    fn register(to: &mut Registry) -> Self {
+        Self {
+            open: put(to, "batches_open", "Batches in the hands of this process", Gauge::default()),
+            taken: put(to, "batches_taken", "Batches that were taken", Family::default()),
+            ended: put(
+                to,
+                "batches_ended",
+                "Batches that ended here or left this process, by how",
+                Family::default(),
+            ),
+        }
+    }
+}
+
+impl Jobs {
+    fn register(to: &mut Registry) -> Self {
+        let duration: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
+        Self {
+            running: put(to, "jobs_running", "Jobs that run in this process", Gauge::default()),
+            ready: put(
+                to,
+                "jobs_ready",
+                "Jobs that are ready and wait for a slot",
+                Gauge::default(),
+            ),
+            reports: put(
+                to,
+                "reports_pending",
+                "Reports of workers that are not written yet",
+                Gauge::default(),
+            ),
+            starts: put(to, "job_starts", "Tries of jobs that started", Family::default()),
+            ends: put(to, "job_ends", "Tries of jobs that ended", Family::default()),
+            duration: put(to, "job_duration_seconds", "How long tries of jobs took", duration),
+        }
+    }
+}
+
+/// Registers a meter and gives it back.
+fn put<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
+    to.register(name, help, meter.clone());
+    meter
+}
+
+/// Registers a gauge of counts that begins with 0.
+fn put_gauge(to: &mut Registry, name: &str, help: &str) -> Gauge {
+    put(to, name, help, Gauge::default())
+}
+
+fn set(gauge: &Gauge, value: usize) {
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^53 ms are 285,000 years")]
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1_000.0
+}

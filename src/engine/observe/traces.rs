@@ -1,0 +1,114 @@
+//! Traces: what is committed becomes spans, which a task of its own sends, many at a time. Whoever dispatches
+//! never waits for it: when the collector is away or slow, spans are dropped, and counted.
+
+use crate::domain::span::Span;
+use crate::engine::observe::metrics::Meter;
+use crate::trace::{Exporter, NotTaken};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Spans that may wait; more are dropped.
+const WAITING_MOST: usize = 16_384;
+/// Spans of one request, at most.
+const TOGETHER_MOST: usize = 512;
+/// How long a span waits for company.
+const COMPANY: Duration = Duration::from_secs(1);
+/// Tries of one request, further and further apart: 1, 2, 4 and 8 s.
+const TRIES: u32 = 5;
+/// How long a process that ends waits for its last spans to go.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Where spans go; nowhere when nobody wants them.
+#[derive(Default)]
+pub(in crate::engine) struct Traces {
+    to: Option<mpsc::Sender<Span>>,
+    /// Until somebody lets it run.
+    tracer: Option<Tracer>,
+}
+
+/// Sends spans.
+pub struct Tracer {
+    spans: mpsc::Receiver<Span>,
+    exporter: Exporter,
+    meter: Arc<Meter>,
+}
+
+impl Traces {
+    /// To this collector.
+    pub(in crate::engine) fn to(exporter: Exporter, meter: Arc<Meter>) -> Self {
+        let (sender, spans) = mpsc::channel(WAITING_MOST);
+        Self { to: Some(sender), tracer: Some(Tracer { spans, exporter, meter }) }
+    }
+
+    /// What sends them; there is one, once.
+    pub(in crate::engine) fn take_tracer(&mut self) -> Option<Tracer> {
+        self.tracer.take()
+    }
+
+    /// Whether anybody wants spans.
+    pub(in crate::engine) fn is_on(&self) -> bool {
+        self.to.is_some()
+    }
+
+    /// Hands spans over without waiting; gives how many found no room.
+    pub(in crate::engine) fn send(&self, spans: impl Iterator<Item = Span>) -> usize {
+        let Some(sender) = &self.to else { return 0 };
+        spans.filter_map(|span| sender.try_send(span).err()).count()
+    }
+}
+
+impl Tracer {
+    /// Sends what comes until the dispatcher is gone; what is left has five seconds from `done` on.
+    pub async fn run(mut self, done: CancellationToken) {
+        let too_long = async {
+            done.cancelled().await;
+            tokio::time::sleep(LAST_WORDS).await;
+        };
+        tokio::select! {
+            () = self.send_all() => {}
+            () = too_long => tracing::warn!("the last spans could not be sent in time; they are lost"),
+        }
+    }
+
+    async fn send_all(&mut self) {
+        while let Some(first) = self.spans.recv().await {
+            let mut spans = vec![first];
+            let company = tokio::time::sleep(COMPANY);
+            tokio::pin!(company);
+            while spans.len() < TOGETHER_MOST {
+                tokio::select! {
+                    next = self.spans.recv() => match next {
+                        Some(span) => spans.push(span),
+                        None => break,
+                    },
+                    () = &mut company => break,
+                }
+            }
+            self.send(&spans).await;
+        }
+    }
+
+    async fn send(&self, spans: &[Span]) {
+        let mut pause = Duration::from_secs(1);
+        for tried in 1..=TRIES {
+            match self.exporter.send(spans).await {
+                Ok(()) => {
+                    self.meter.spans("sent", spans.len());
+                    return;
+                }
+                Err(NotTaken::Later(why)) if tried < TRIES => {
+                    tracing::debug!(%why, "spans were not taken; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                Err(NotTaken::Later(why) | NotTaken::Never(why)) => {
+                    tracing::warn!(%why, "{} spans were not taken and are dropped", spans.len());
+                    self.meter.spans("dropped", spans.len());
+                    return;
+                }
+            }
+        }
+    }
+}

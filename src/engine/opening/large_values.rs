@@ -1,0 +1,49 @@
+//! Values that are stored aside, loaded for those who need them: conditions and lists of a batch when
+//! outputs come into its memory, parameters when their job begins.
+
+use crate::domain::id::JobCode;
+use crate::domain::outcome::{Outcome, Outputs, StoredValue};
+use crate::store::{Tx, output_value};
+use anyhow::Result;
+use std::collections::{BTreeSet, HashMap};
+
+/// Names of outputs, by the job that returns them.
+pub(in crate::engine) type NamesByJob = HashMap<JobCode, BTreeSet<String>>;
+
+/// The references among `outputs` that `names` mean.
+pub(in crate::engine) fn references(
+    outputs: &Outputs,
+    names: Option<&BTreeSet<String>>,
+) -> Vec<StoredValue> {
+    names.into_iter().flatten().flat_map(|name| outputs.stored_for(name)).collect()
+}
+
+/// The outputs of an outcome as memory keeps them: with the values that `names` mean.
+pub(in crate::engine) fn kept_outputs(
+    outcome: &Outcome,
+    names: Option<&BTreeSet<String>>,
+) -> Outputs {
+    let mut kept = outcome.outputs.clone();
+    for reference in references(&outcome.outputs, names) {
+        if let Some(text) = outcome.large_values.text_of(&reference) {
+            kept.restore(&reference, text);
+        }
+    }
+    kept
+}
+
+/// Loads the values that `names` mean into outputs. What cannot be loaded stays a reference, so that
+/// whoever asks for it gets an error and no value.
+pub(super) async fn load_values(
+    tx: &mut Tx,
+    outputs: &mut Outputs,
+    names: Option<&BTreeSet<String>>,
+) -> Result<()> {
+    for reference in references(outputs, names) {
+        match output_value::load(tx, &reference).await? {
+            Ok(text) => outputs.restore(&reference, &text),
+            Err(why) => tracing::error!(queue_id = reference.queue_id, "a value of a job: {why}"),
+        }
+    }
+    Ok(())
+}

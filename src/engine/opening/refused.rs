@@ -1,0 +1,80 @@
+//! Why an order does not become a batch, or a batch is not gone on with.
+
+use crate::domain::batch::{Batch, BatchStatus};
+use crate::domain::time::Millis;
+
+/// Why an order did not become a batch of this process.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It exists.
+    #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
+        cure = cure(*.2))]
+    Exists(String, String, BatchStatus),
+    /// The new definition has other jobs or dependencies.
+    #[error(
+        "--latest takes over changes of bodies and settings only, and the present definition of group \
+         {0} has other jobs or dependencies than the batch: {1}. Go on without --latest"
+    )]
+    OtherShape(String, String),
+    /// What became of jobs of it is open, and would be looked up where it is not.
+    #[error(
+        "what became of {1} is open and will be looked up in the ledger of the data source where it ran; \
+         the present definition of group {0} gives another class or another data source, where nothing \
+         would be found, and it would run twice. Go on without --latest; or look at the data, say what \
+         is true (procession job force-success, force-failure), and then --latest"
+    )]
+    OpenOutcome(String, String),
+    /// There is nothing to resume.
+    #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
+    NotThere(String, String),
+    /// A living process has it.
+    #[error(
+        "batch {batch_no} of group {group} is in the hands of another process ({host}, pid {pid}), \
+         alive until at least {until}; wait for it, or end it with: procession batch kill {batch_no} \
+         --group {group} --reason WHY"
+    )]
+    Owned {
+        /// The batch number.
+        batch_no: String,
+        /// The group.
+        group: String,
+        /// Where its process is.
+        host: String,
+        /// Which process.
+        pid: i64,
+        /// When its lease ends unless it is renewed.
+        until: Millis,
+    },
+    /// Another process was faster.
+    #[error("batch {0} of group {1} has just been taken by another process; let it do its work")]
+    Hurried(String, String),
+    /// It ended well.
+    #[error("batch {0} of group {1} ended {2}; there is nothing left to resume")]
+    Ended(String, String, BatchStatus),
+    /// It ended badly, and nothing of it may start over by itself.
+    #[error(
+        "batch {0} of group {1} has only jobs of unknown outcome ({2}) left; look at their data, \
+         then: --resume --rerun-unknown"
+    )]
+    OnlyUnknown(String, String, String),
+}
+
+impl Refused {
+    /// The refusal of a batch that is there already.
+    pub fn exists(there: &Batch) -> Self {
+        let values = &there.values;
+        Self::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)
+    }
+}
+
+fn cure(status: BatchStatus) -> &'static str {
+    match status {
+        BatchStatus::Success | BatchStatus::Warning => {
+            "It is done; to run the jobs once more, give another batch number"
+        }
+        BatchStatus::Running | BatchStatus::Killing => {
+            "To go on with it if its process died: --resume"
+        }
+        BatchStatus::Failed | BatchStatus::Killed => "To go on from its failures: --resume",
+    }
+}

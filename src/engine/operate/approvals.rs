@@ -1,0 +1,114 @@
+//! Approvals: asked for by APPROVAL jobs, decided by people, and looked for once a second by each process
+//! for all that wait in it.
+
+use crate::domain::access::Grants;
+use crate::domain::approval::{ApprovalStatus, Approver, ApproverRefused, Verdict};
+use crate::domain::batch::Batch;
+use crate::domain::id::JobCode;
+use crate::domain::queue::QueueEntry;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::store::approval::Approval;
+use crate::store::audit::{Entry, Operator};
+use crate::store::{Db, approval, audit};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// What somebody decides about an APPROVAL job.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionRequest<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// The row of the job.
+    pub row: &'a QueueEntry,
+    /// What is decided.
+    pub verdict: Verdict,
+    /// A remark; needed to reject.
+    pub comment: Option<&'a str>,
+    /// Who decides.
+    pub by: &'a Operator,
+    /// What the account may do; none on the command line.
+    pub grants: Option<&'a Grants>,
+}
+
+/// Why a decision is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecisionRefused {
+    /// The job asks nothing.
+    #[error("job {0} waits for no approval; only a job of type APPROVAL that is RUNNING does")]
+    NoApproval(JobCode),
+    /// Others may decide.
+    #[error(transparent)]
+    Approver(#[from] ApproverRefused),
+    /// A reason is needed.
+    #[error("comment: say why it is rejected; it is what others will read")]
+    NoComment,
+    /// Somebody else was faster, or it is too late.
+    #[error("the approval of job {job} does not wait any more: {state}")]
+    Over {
+        /// The job.
+        job: JobCode,
+        /// What became of it.
+        state: String,
+    },
+}
+
+/// Writes a decision, and gives the approval afterwards; `false` when the same person had decided the same
+/// already. The process that runs the job ends it within a second.
+pub async fn decide(
+    db: &Db,
+    request: &DecisionRequest<'_>,
+    now: Millis,
+) -> Result<(Approval, bool)> {
+    let job = &request.row.job_code;
+    let comment = request.comment.map(str::trim).filter(|text| !text.is_empty());
+    let comment = comment.map(|text| storable(text.as_bytes(), MESSAGE_MAX));
+    let mut tx = db.begin().await?;
+    let found = approval::latest(&mut tx, request.row.queue_id).await?;
+    let there = found.ok_or_else(|| DecisionRefused::NoApproval(job.clone()))?;
+    let starters = approval::starters(&mut tx, there.batch_id).await?;
+    let approver = Approver { name: &request.by.actor, grants: request.grants };
+    there.rule.check(&there.group, approver, &starters).map_err(DecisionRefused::from)?;
+    if request.verdict == Verdict::Reject && comment.is_none() {
+        return Err(DecisionRefused::NoComment.into());
+    }
+    let decision = (request.verdict, comment.as_deref());
+    if !approval::decide(&mut tx, there.id, decision, request.by, now).await? {
+        let after = approval::get(&mut tx, there.id).await?;
+        tx.rollback().await?;
+        let is_same = after.decision.status == request.verdict.status()
+            && after.decision.by.as_ref() == Some(&request.by.actor);
+        return if is_same { Ok((after, false)) } else { Err(over(job, &after, now).into()) };
+    }
+    let entry = Entry {
+        action: request.verdict.word().to_owned(),
+        group: Some(there.group.clone()),
+        batch: Some((there.batch_id, there.batch_no.clone())),
+        job: Some(job.clone()),
+        detail: Some(json!({
+            "approval_id": there.id.0, "rule": there.rule, "started_by": starters,
+        })),
+        reason: comment,
+    };
+    audit::record(&mut tx, request.by, &[entry], now).await?;
+    let after = approval::get(&mut tx, there.id).await?;
+    tx.commit().await.context("write a decision")?;
+    Ok((after, true))
+}
+
+fn over(job: &JobCode, after: &Approval, now: Millis) -> DecisionRefused {
+    let at = after.decision.at.map_or_else(String::new, |at| format!(" at {at}"));
+    let state = match after.decision.status {
+        ApprovalStatus::Waiting if after.deadline <= now => {
+            format!("its time was over at {}", after.deadline)
+        }
+        ApprovalStatus::Waiting => "its job is being stopped".to_owned(),
+        _ => format!("{}{at}", after.decision.describe()),
+    };
+    DecisionRefused::Over { job: job.clone(), state }
+}
+
+/// Whether an error is an answer to whoever decides, and not a trouble of the database.
+pub fn refusal(error: &anyhow::Error) -> Option<&DecisionRefused> {
+    error.downcast_ref()
+}

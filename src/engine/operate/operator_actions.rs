@@ -1,0 +1,335 @@
+//! What operators do to batches. Worked out from the rows under the batch's lock and written there,
+//! with the reason; whichever process dispatches the batch sees that its revision has moved and
+//! reads it anew. So a command works whoever has the batch, and also when nobody has.
+
+use crate::domain::action::{Action, Change};
+use crate::domain::action_plan::{self, Cause, Scene, Step};
+use crate::domain::batch::{Batch, Snapshot};
+use crate::domain::dag::Node as Place;
+use crate::domain::expr::Expr;
+use crate::domain::id::{BatchId, JobCode};
+use crate::domain::job::Definition;
+use crate::domain::job_key::find_named;
+use crate::domain::queue::{NOT_LOOKED_UP, QueueEntry, QueueStatus, RunMode};
+use crate::domain::readiness::Rules;
+use crate::domain::refusal::{Refusal, Refusals};
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::engine::host::host_name;
+use crate::engine::opening::cross_batch;
+use crate::engine::opening::edge_conditions::outputs_of;
+use crate::engine::opening::edge_conditions::{allows, holds};
+use crate::engine::opening::refresh_definition::renewed;
+use crate::store::action::Move;
+use crate::store::audit::{Entry, Operator};
+use crate::store::log::ExecutionLog;
+use crate::store::node::Node;
+use crate::store::{self, Db, Tx, audit, batch, node, queue};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+
+/// An operator's command about jobs of a batch.
+#[derive(Clone, Copy)]
+pub struct Command<'a> {
+    /// The batch.
+    pub batch: BatchId,
+    /// What is to be done.
+    pub action: Action,
+    /// To which jobs.
+    pub jobs: &'a [JobCode],
+    /// Goes on with these definitions in place of the batch's own.
+    pub latest: Option<&'a Definition>,
+    /// Who wants it.
+    pub by: &'a Operator,
+    /// Why.
+    pub reason: &'a str,
+}
+
+/// What is done, by whom and why.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Deed<'a> {
+    pub(in crate::engine) action: Action,
+    pub(in crate::engine) by: &'a Operator,
+    pub(in crate::engine) reason: &'a str,
+}
+
+impl Deed<'_> {
+    /// The sentence that stays in the row and in its log.
+    fn words(self) -> String {
+        let Self { action, by, reason } = self;
+        let words = format!("{} by {}: {reason}", action.done(), by.actor);
+        storable(words.as_bytes(), MESSAGE_MAX)
+    }
+}
+
+/// A row that changes, as it is shown and compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The job.
+    pub job_code: JobCode,
+    /// Its state before.
+    pub from: QueueStatus,
+    /// Its state after.
+    pub to: QueueStatus,
+    /// What an operator wanted with it before.
+    pub mode: Option<RunMode>,
+    /// What changes.
+    pub changes: Vec<Change>,
+    /// Whether it was asked for or follows.
+    pub cause: Cause,
+}
+
+/// What a command does, or did.
+#[derive(Clone, Debug)]
+pub struct Acted {
+    /// The batch as it was before.
+    pub batch: Batch,
+    /// The definition it has afterwards.
+    pub snapshot: Snapshot,
+    /// Exactly the rows that change.
+    pub lines: Vec<Line>,
+    /// The living process that dispatches the batch and picks the change up.
+    pub holder: Option<Node>,
+}
+
+/// Between the list that was shown and its writing the batch went on.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the batch went on meanwhile, and other rows would change than those in the list; nothing was \
+     changed. Run the command again"
+)]
+pub struct Moved;
+
+/// Somebody at this machine.
+pub fn operator_here(actor: &str) -> Operator {
+    Operator::new(actor.to_owned(), host_name())
+}
+
+/// What a command would do; writes nothing.
+pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<Acted> {
+    let mut tx = db.read().await?;
+    let there = batch::get(&mut tx, command.batch).await?;
+    let planned =
+        plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
+    let holder = holder_of(&mut tx, &there, now).await?;
+    Ok(Acted { batch: there, snapshot: planned.snapshot, lines: planned.lines, holder })
+}
+
+/// Does what a command says, provided that exactly the rows change that were `shown`. A batch that
+/// had ended is open again and nobody's.
+pub async fn act(db: &Db, command: &Command<'_>, shown: &[Line], now: Millis) -> Result<Acted> {
+    let mut tx = db.begin().await?;
+    let there = batch::lock(&mut tx, command.batch).await?;
+    let planned =
+        plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
+    if planned.lines != shown {
+        tx.rollback().await?;
+        return Err(Moved.into());
+    }
+    if command.latest.is_some() {
+        batch::replace_snapshot(&mut tx, there.batch_id, &planned.snapshot).await?;
+    }
+    let deed = Deed { action: command.action, by: command.by, reason: command.reason };
+    write_rows(&mut tx, &planned, deed, now).await?;
+    write_audit(&mut tx, &there, &planned, deed, now).await?;
+    batch::revise(&mut tx, &there, now).await?;
+    let holder = holder_of(&mut tx, &there, now).await?;
+    tx.commit().await.context("write what an operator did")?;
+    Ok(Acted { batch: there, snapshot: planned.snapshot, lines: planned.lines, holder })
+}
+
+/// The record of something done to a batch.
+pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> Entry {
+    Entry {
+        action: action.to_owned(),
+        group: Some(there.values.group.clone()),
+        batch: Some((there.batch_id, there.values.batch_no.clone())),
+        job: None,
+        detail: None,
+        reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+    }
+}
+
+/// The living process that has a batch.
+async fn holder_of(tx: &mut Tx, there: &Batch, now: Millis) -> Result<Option<Node>> {
+    let Some(owner) = &there.owner else { return Ok(None) };
+    Ok(node::find(tx, owner).await?.filter(|n| n.lease_until > now))
+}
+
+/// Steps and what they are about.
+pub(in crate::engine) struct Planned {
+    pub(in crate::engine) snapshot: Snapshot,
+    rows: Vec<QueueEntry>,
+    steps: Vec<Step>,
+    pub(in crate::engine) lines: Vec<Line>,
+}
+
+/// Works a command out from the rows as this transaction sees them.
+pub(in crate::engine) async fn plan_in(
+    tx: &mut Tx,
+    there: &Batch,
+    latest: Option<&Definition>,
+    action: Action,
+    jobs: &[JobCode],
+    now: Millis,
+) -> Result<Planned> {
+    let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
+    let rows = queue::of_batch(tx, there.batch_id).await?;
+    if let Some(latest) = latest {
+        snapshot = renewed(&snapshot, (latest, there), &rows)?;
+    }
+    let outputs = outputs_of(tx, &snapshot, &rows).await?;
+    let dag = snapshot.dag()?;
+    let named = places(there, &snapshot, jobs)?;
+    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let tallies = cross_batch::tallies(&cross_batch::read(tx, there, &snapshot, now).await?);
+    let heard = |node: Place| tallies.get(&node).copied().unwrap_or_default();
+    let allows = |expr: &Expr| allows(&outputs, expr);
+    let holds = |parent: Place, expr: &Expr| holds(&outputs, dag.code(parent), expr);
+    let scene = Scene {
+        batch: there,
+        dag: &dag,
+        rules: &rules,
+        rows: &rows,
+        on_failure: snapshot.group.on_failure,
+        holds: &holds,
+        allows: &allows,
+        outside: &heard,
+    };
+    let steps = action_plan::plan(action, &named, scene)?;
+    let line = |step: &Step| Line {
+        job_code: rows[step.node.at()].job_code.clone(),
+        from: step.from,
+        to: step.to,
+        mode: rows[step.node.at()].run_mode,
+        changes: step.changes.clone(),
+        cause: step.cause,
+    };
+    let lines = steps.iter().map(line).collect();
+    Ok(Planned { snapshot, rows, steps, lines })
+}
+
+/// Where the named jobs stand; an alias or `group.CODE` will do.
+fn places(there: &Batch, snapshot: &Snapshot, jobs: &[JobCode]) -> Result<Vec<Place>, Refusals> {
+    let mut known: HashMap<&JobCode, u32> = HashMap::new();
+    for (place, job) in (0..).zip(&snapshot.jobs) {
+        job.aliases.iter().chain([&job.code]).for_each(|code| {
+            known.insert(code, place);
+        });
+    }
+    let near = |code: &JobCode| {
+        let same = |job: &&JobCode| job.as_str().eq_ignore_ascii_case(code.as_str());
+        snapshot.jobs.iter().map(|j| &j.code).find(same).cloned()
+    };
+    let (mut found, mut refused) = (Vec::new(), Vec::new());
+    for code in jobs {
+        let in_full = || {
+            let job = find_named(&snapshot.jobs, code.as_str()).ok()?;
+            known.get(&job.code).copied()
+        };
+        match known.get(code).copied().or_else(in_full) {
+            Some(place) => found.push(Place(place)),
+            None => refused.push(Refusal::NotThere(code.clone(), near(code))),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    if refused.is_empty() { Ok(found) } else { Err(Refusals::of(there, refused)) }
+}
+
+/// Writes the rows and their logs. The caller holds the batch's lock.
+pub(in crate::engine) async fn write_rows(
+    tx: &mut Tx,
+    planned: &Planned,
+    deed: Deed<'_>,
+    now: Millis,
+) -> Result<()> {
+    let words = deed.words();
+    let mut same: BTreeMap<(QueueStatus, QueueStatus, usize, Change), Vec<i64>> = BTreeMap::new();
+    for step in &planned.steps {
+        let row = planned.rows[step.node.at()].queue_id.0;
+        for (order, change) in step.changes.iter().enumerate() {
+            same.entry((step.from, step.to, order, *change)).or_default().push(row);
+        }
+    }
+    for ((from, to, _, change), ids) in &same {
+        // A row that waits says nothing but that it waits, unless it is held.
+        let note = (*to != QueueStatus::Pending).then(|| said_of(*to, &words));
+        let what = Move { from: *from, to: *to, change: *change, note: note.as_deref() };
+        store::action::write(tx, ids, what, now).await?;
+    }
+    let logs: Vec<ExecutionLog> = planned
+        .steps
+        .iter()
+        .filter(|s| s.from != s.to)
+        .map(|step| log(&planned.rows[step.node.at()], step, &words))
+        .collect();
+    store::log::append(tx, &logs, now).await
+}
+
+/// What a row says that was changed by an operator.
+fn said_of(to: QueueStatus, words: &str) -> String {
+    if to == QueueStatus::Unknown {
+        return storable(format!("{words}; {NOT_LOOKED_UP}").as_bytes(), MESSAGE_MAX);
+    }
+    words.to_owned()
+}
+
+fn log(row: &QueueEntry, step: &Step, words: &str) -> ExecutionLog {
+    let over = step.changes.contains(&Change::StartOver);
+    let message = match step.cause {
+        Cause::Asked => said_of(step.to, words),
+        Cause::Follows => format!("waits again, because another job was {words}"),
+    };
+    ExecutionLog {
+        queue_id: row.queue_id,
+        status: step.to,
+        start_time: None,
+        end_time: None,
+        error_message: Some(message),
+        notified: false,
+        try_count: if over { 0 } else { row.try_count },
+        attempt: row.attempt,
+        owner: None,
+    }
+}
+
+/// Puts every row that changes on record, with what it was and what it is.
+pub(in crate::engine) async fn write_audit(
+    tx: &mut Tx,
+    there: &Batch,
+    planned: &Planned,
+    deed: Deed<'_>,
+    now: Millis,
+) -> Result<()> {
+    let entries: Vec<Entry> = planned
+        .steps
+        .iter()
+        .map(|step| {
+            let row = &planned.rows[step.node.at()];
+            let (mut mode, mut priority) = (row.run_mode, row.priority);
+            for change in &step.changes {
+                match change {
+                    Change::Mode(to) => mode = *to,
+                    Change::Priority(to) => priority = Some(*to),
+                    Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
+                    Change::State | Change::NoTime => {}
+                }
+            }
+            let side = |status: QueueStatus, mode: Option<RunMode>, priority: Option<i32>| {
+                json!({"status": status, "run_mode": mode.map(RunMode::as_str), "priority": priority})
+            };
+            Entry {
+                job: Some(row.job_code.clone()),
+                detail: Some(json!({
+                    "before": side(step.from, row.run_mode, row.priority),
+                    "after": side(step.to, mode, priority),
+                    "asked": step.cause == Cause::Asked,
+                })),
+                ..of_batch(there, deed.action.word(), deed.reason)
+            }
+        })
+        .collect();
+    audit::record(tx, deed.by, &entries, now).await
+}

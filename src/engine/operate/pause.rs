@@ -1,0 +1,144 @@
+//! What operators do to whole batches, and to jobs in every batch to come.
+
+use crate::domain::action::Action;
+use crate::domain::id::BatchId;
+use crate::domain::job_key::JobKey;
+use crate::domain::queue::RunMode;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::time::Millis;
+use crate::engine::operate::operator_actions::of_batch;
+use crate::store::audit::{Entry, Operator};
+use crate::store::batch::Going;
+use crate::store::{self, Db, Tx, audit, batch};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+/// Pauses a batch, or lets it go on. `false` when it is so already.
+pub async fn set_going(
+    db: &Db,
+    id: BatchId,
+    going: Going,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    let there = batch::lock(&mut tx, id).await?;
+    if there.status.is_final() || there.is_paused == (going == Going::Paused) {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    batch::set_going(&mut tx, id, going, now).await?;
+    let action = match going {
+        Going::Paused => "pause",
+        Going::On => "resume",
+    };
+    audit::record(&mut tx, by, &[of_batch(&there, action, reason)], now).await?;
+    tx.commit().await.context("pause a batch, or let it go on")?;
+    Ok(true)
+}
+
+/// Asks for a batch to be stopped; `false` when it is not running.
+pub async fn stop(
+    db: &Db,
+    id: BatchId,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let mut tx = db.begin().await?;
+    let asked = stop_in(&mut tx, id, (by, reason), now).await?;
+    tx.commit().await.context("ask for a batch to be stopped")?;
+    Ok(asked)
+}
+
+/// The same within a transaction.
+pub(in crate::engine) async fn stop_in(
+    tx: &mut Tx,
+    id: BatchId,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<bool> {
+    let there = batch::lock(tx, id).await?;
+    let asked = batch::request_kill(tx, id, reason, now).await?;
+    if asked {
+        audit::record(tx, by, &[of_batch(&there, "kill", reason)], now).await?;
+    }
+    Ok(asked)
+}
+
+/// Takes the mark off jobs that committed by themselves, because somebody says they were mended; gives
+/// those that have none, and writes nothing then.
+pub async fn trust(
+    db: &Db,
+    jobs: &[JobKey],
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<Vec<JobKey>> {
+    let mut tx = db.begin().await?;
+    let marks = store::breach::all(&mut tx).await?;
+    let (found, unmarked): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| marks.contains_key(*job));
+    if !unmarked.is_empty() {
+        tx.rollback().await?;
+        return Ok(unmarked.into_iter().cloned().collect());
+    }
+    let mut entries = Vec::new();
+    for job in found {
+        store::breach::clear(&mut tx, job).await?;
+        let detail = marks.get(job).map(
+            |mark| json!({"batch_no": mark.batch_no, "attempt": mark.attempt, "said": mark.said}),
+        );
+        entries.push(Entry {
+            action: "trust".to_owned(),
+            group: Some(job.group.clone()),
+            batch: None,
+            job: Some(job.code.clone()),
+            detail,
+            reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+        });
+    }
+    audit::record(&mut tx, by, &entries, now).await?;
+    tx.commit().await.context("take the marks off jobs that committed by themselves")?;
+    Ok(Vec::new())
+}
+
+/// Sets or ends what is wanted with jobs in every new batch; gives those that do not exist, and
+/// writes nothing then.
+pub async fn set_standing(
+    db: &Db,
+    jobs: &[JobKey],
+    mode: Option<RunMode>,
+    (by, reason): (&Operator, &str),
+    now: Millis,
+) -> Result<Vec<JobKey>> {
+    let mut tx = db.begin().await?;
+    let before = store::run_mode::standing(&mut tx).await?;
+    let (mut entries, mut missing) = (Vec::new(), Vec::new());
+    for job in jobs {
+        if !store::run_mode::set_standing(&mut tx, job, mode, now).await? {
+            missing.push(job.clone());
+        }
+        let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
+        let action = match mode {
+            Some(RunMode::Ice) => Action::Ice,
+            Some(RunMode::NoExec | RunMode::NoWait) => Action::NoExec,
+            None => Action::Normal,
+        };
+        entries.push(Entry {
+            action: action.word().to_owned(),
+            group: Some(job.group.clone()),
+            batch: None,
+            job: Some(job.code.clone()),
+            detail: Some(json!({
+                "before": {"run_mode": word(before.get(job).copied())},
+                "after": {"run_mode": word(mode)},
+            })),
+            reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
+        });
+    }
+    if !missing.is_empty() {
+        tx.rollback().await?;
+        return Ok(missing);
+    }
+    audit::record(&mut tx, by, &entries, now).await?;
+    tx.commit().await.context("set what is wanted with jobs in every batch")?;
+    Ok(missing)
+}

@@ -1,0 +1,258 @@
+//! One job after the other: whose turn it is, and which executor it is sent to.
+
+use super::{Decided, Decision, Fresh};
+use crate::domain::block::{BlockStrategy, Busy, Entry as Enter};
+use crate::domain::executor::Glue;
+use crate::domain::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::retry::roll;
+use crate::domain::route::{Choice, RouteStrategy, choose};
+use crate::domain::run_wait::RunWait;
+use crate::domain::time::Millis;
+use crate::domain::xxl_run::AppName;
+use crate::engine::xxl::admin::Admin;
+use crate::engine::xxl::admin::run_state::{Book, Call, Candidates};
+use crate::handler::remote::{RemoteBody, RemoteCall};
+use crate::remote::executors::To;
+use crate::store::Tx;
+use crate::store::executor_run::{self as rows, Group, Run};
+use anyhow::Result;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+/// What is read once for all calls of a transaction.
+pub(super) struct Desk<'a> {
+    pub(super) admin: &'a Admin,
+    pub(super) now: Millis,
+    pub(super) groups: HashMap<AppName, Option<Group>>,
+    /// How many turns jobs have had, those of this transaction among them.
+    pub(super) rounds: HashMap<i64, i64>,
+    /// Jobs that have a turn in this transaction.
+    pub(super) turned: BTreeSet<i64>,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(admin: &'a Admin, now: Millis) -> Self {
+        let (groups, rounds, turned) = (HashMap::new(), HashMap::new(), BTreeSet::new());
+        Self { admin, now, groups, rounds, turned }
+    }
+
+    pub(super) async fn group(&mut self, tx: &mut Tx, app: &AppName) -> Result<Option<&Group>> {
+        if !self.groups.contains_key(app) {
+            let group = rows::group(tx, app, self.now).await?;
+            self.groups.insert(app.clone(), group);
+        }
+        Ok(self.groups.get(app).and_then(Option::as_ref))
+    }
+
+    pub(super) async fn with_targets(
+        &mut self,
+        tx: &mut Tx,
+        runs: Vec<Run>,
+    ) -> Result<Vec<(Run, Option<To>)>> {
+        let mut found = Vec::new();
+        for run in runs {
+            let admin = self.admin;
+            let group = self.group(tx, &run.app_name).await?;
+            let to = group.zip(run.address.as_deref());
+            let to = to.and_then(|(group, at)| admin.target(&run.app_name, group, at).ok());
+            found.push((run, to));
+        }
+        Ok(found)
+    }
+
+    /// Gives the turns of one job: first to those in line, then to those that have just come.
+    pub(super) async fn of_job<'b>(
+        &mut self,
+        tx: &mut Tx,
+        book: &'b Book,
+        (job_id, fresh, open): (i64, Vec<Fresh>, &[Run]),
+        decided: &mut Vec<Decided<'b>>,
+    ) -> Result<()> {
+        let mut taken = false;
+        let mut waiting = false;
+        for id in book.lines.get(&job_id).into_iter().flatten() {
+            let Some(call) = book.calls.get(id) else { continue };
+            let Some(ask) = &call.ask else { continue };
+            let is_mine = |run: &&Run| {
+                run.queue_id == call.queue_id && run.run_no == call.run_no && !run.is_unconfirmed()
+            };
+            let sent = open.iter().find(|run| is_sent(run) && !is_mine(run));
+            let busy = taken || sent.is_some();
+            if let Some(sent) = sent {
+                book.waits_for(*id, Some(wait_for(ask.block, sent)));
+            }
+            let entry = (call.run_no, call.batch_id);
+            let decision = match &call.candidates {
+                _ if busy || waiting => Decision::Wait(None),
+                Some(Candidates { at: Some(to), is_fit: true, .. }) => {
+                    Decision::Ask(vec![to.clone()])
+                }
+                Some(_) => Decision::Wait(None),
+                None => self.route(tx, (call, ask), job_id).await?,
+            };
+            taken |= matches!(decision, Decision::Ask(_));
+            waiting |= matches!(decision, Decision::Wait(_) | Decision::Test(_));
+            if !matches!(decision, Decision::Wait(_)) {
+                decided.push(Decided { id: *id, call, ask, entry, job_id, decision });
+            }
+            if taken || waiting {
+                waiting = true;
+                break;
+            }
+        }
+        self.of_fresh(tx, book, (job_id, fresh, open), (taken, waiting), decided).await
+    }
+
+    /// The same for calls that have just come, behind those in line.
+    async fn of_fresh<'b>(
+        &mut self,
+        tx: &mut Tx,
+        book: &'b Book,
+        (job_id, fresh, open): (i64, Vec<Fresh>, &[Run]),
+        (mut taken, mut waiting): (bool, bool),
+        decided: &mut Vec<Decided<'b>>,
+    ) -> Result<()> {
+        let covers = |one: &Fresh| {
+            let ask = book.calls.get(&one.id).and_then(|call| call.ask.as_ref());
+            ask.is_some_and(|ask| ask.block == BlockStrategy::Cover)
+        };
+        let last_cover = fresh.iter().rposition(covers);
+        for (n, Fresh { id, entry, .. }) in fresh.into_iter().enumerate() {
+            let Some(call) = book.calls.get(&id) else { continue };
+            let Some(ask) = &call.ask else { continue };
+            let is_mine = |run: &&Run| {
+                run.queue_id == call.queue_id && run.run_no == entry.run_no && !run.is_unconfirmed()
+            };
+            let others: Vec<&Run> = open.iter().filter(|run| !is_mine(run)).collect();
+            let sent = taken || others.iter().any(|run| is_sent(run));
+            let any = sent || waiting || !others.is_empty();
+            let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
+                // It would have no row yet that the later one could stop.
+                _ if last_cover.is_some_and(|last| n < last) => {
+                    Decision::End(Ended::Stopped(StopWhy::Covered), LATER_CAME.to_owned())
+                }
+                Enter::Refuse => Decision::End(Ended::Discarded, discarded(&others)),
+                Enter::StopAndTake => {
+                    let ids: Vec<i64> = others.iter().map(|run| run.log_id.0).collect();
+                    rows::stop_others(tx, &ids, LATER_CAME, self.now).await?;
+                    match sent {
+                        true => {
+                            let earlier = others.iter().find(|run| is_sent(run));
+                            Decision::Wait(earlier.map(|run| wait_for(ask.block, run)))
+                        }
+                        false => self.route(tx, (call, ask), job_id).await?,
+                    }
+                }
+                Enter::Take if sent || waiting => {
+                    let before = others.iter().max_by_key(|run| run.log_id);
+                    Decision::Wait(before.map(|run| wait_for(ask.block, run)))
+                }
+                Enter::Take => self.route(tx, (call, ask), job_id).await?,
+            };
+            taken |= matches!(decision, Decision::Ask(_));
+            waiting |= matches!(decision, Decision::Wait(_) | Decision::Test(_));
+            let entry = (entry.run_no, entry.batch_id);
+            decided.push(Decided { id, call, ask, entry, job_id, decision });
+        }
+        Ok(())
+    }
+
+    /// Where a run goes whose turn has come.
+    async fn route(
+        &mut self,
+        tx: &mut Tx,
+        (call, ask): (&Call, &RemoteCall),
+        job_id: i64,
+    ) -> Result<Decision> {
+        let (admin, now, app) = (self.admin, self.now, &ask.app);
+        let rounds = self.rounds.get(&job_id).copied().unwrap_or(0);
+        let Some(group) = self.group(tx, app).await? else {
+            let cure = format!("add it: procession executor-group add {app}");
+            let said = format!("there is no executor group {app}; {cure}");
+            return Ok(Decision::End(Ended::NotReached, said));
+        };
+        if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == Glue::Refused {
+            let said = format!(
+                "scripts may not be sent to executor group {app}; whoever administers it can allow that: \
+                 procession executor-group set {app} --allow-glue"
+            );
+            return Ok(Decision::End(Ended::Refused, said));
+        }
+        let addresses = &group.addresses;
+        let targets: Result<Vec<To>, String> =
+            addresses.iter().map(|at| admin.target(app, group, at)).collect();
+        let targets = match targets {
+            Ok(targets) => targets,
+            Err(said) => return Ok(Decision::End(Ended::NotReached, said)),
+        };
+        let roll = roll(call.queue_id.0, call.attempt);
+        let state = rows::route_state(tx, (job_id, ask.route), (roll, rounds), now).await?;
+        let at = |address: &String| targets.iter().find(|to| to.address == *address).cloned();
+        Ok(match choose(ask.route, addresses, &state) {
+            Choice::Nowhere => {
+                let said = format!("no executor of group {app} is registered");
+                Decision::End(Ended::NotReached, said)
+            }
+            Choice::To(address) => {
+                self.count(tx, (job_id, ask.route), &address).await?;
+                Decision::Ask(at(&address).into_iter().collect())
+            }
+            Choice::ToAll(all) => Decision::Ask(all.iter().filter_map(at).collect()),
+            Choice::FirstThat(test, all) => {
+                let mut left: VecDeque<To> = all.iter().filter_map(at).collect();
+                let first = left.pop_front();
+                let said = Vec::new();
+                Decision::Test(Candidates { test, left, at: first, is_fit: false, said })
+            }
+        })
+    }
+
+    async fn count(
+        &mut self,
+        tx: &mut Tx,
+        (job_id, route): (i64, RouteStrategy),
+        address: &str,
+    ) -> Result<()> {
+        match route {
+            RouteStrategy::Round => {
+                *self.rounds.entry(job_id).or_default() += 1;
+                self.turned.insert(job_id);
+                Ok(())
+            }
+            RouteStrategy::LeastFrequentlyUsed | RouteStrategy::LeastRecentlyUsed => {
+                rows::used(tx, job_id, address, self.now).await
+            }
+            RouteStrategy::First | RouteStrategy::Last | RouteStrategy::Random => Ok(()),
+            RouteStrategy::ConsistentHash | RouteStrategy::Failover => Ok(()),
+            RouteStrategy::Busyover | RouteStrategy::ShardingBroadcast => Ok(()),
+        }
+    }
+}
+
+/// What is said of a run that a later one covers.
+const LATER_CAME: &str = "a later run came";
+
+/// What a run waits for that comes after another.
+fn wait_for(block: BlockStrategy, earlier: &Run) -> RunWait {
+    match block {
+        _ if earlier.is_unconfirmed() => RunWait::Confirmation(earlier.log_id),
+        BlockStrategy::Cover => RunWait::Cover(earlier.log_id),
+        BlockStrategy::Serial | BlockStrategy::Discard => RunWait::Turn(earlier.log_id),
+    }
+}
+
+fn discarded(others: &[&Run]) -> String {
+    if let Some(run) = others.iter().find(|run| run.is_unconfirmed()) {
+        return format!(
+            "{}, and its block strategy is DISCARD_LATER",
+            RunWait::Confirmation(run.log_id)
+        );
+    }
+    let other = others.first().map(|run| format!("run {}", run.log_id));
+    let other = other.unwrap_or_else(|| "an earlier run".to_owned());
+    format!("{other} of this job is not over, and its block strategy is DISCARD_LATER")
+}
+
+/// Whether an executor may be running it, or is being asked to.
+fn is_sent(run: &Run) -> bool {
+    matches!(run.status, RunStatus::Asked | RunStatus::Running) || run.is_unconfirmed()
+}

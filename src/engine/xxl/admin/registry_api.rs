@@ -1,0 +1,333 @@
+//! The desk at which executors register and tell how their runs ended.
+//!
+//! What they say is durable before they are answered. All that waits is written in one transaction; nobody
+//! waits so that more may come. An executor that got no answer says it again, and that changes nothing.
+
+use crate::domain::executor::address::{
+    BadAddress, ExecutorUrl, Place, name_allowed, own_or_allowed,
+};
+use crate::domain::lease::Uptime;
+use crate::domain::network::Network;
+use crate::domain::text::{MESSAGE_MAX, storable};
+use crate::domain::xxl_run::AppName;
+use crate::engine::clock::Clock;
+use crate::engine::secrets::executor_token;
+use crate::engine::xxl::admin::write_batch::Batcher;
+use crate::engine::xxl::rejected_access::{self, Knock};
+use crate::store::audit::Operator;
+use crate::store::executor_registry::There;
+use crate::store::executor_run::Told;
+use crate::store::{Db, executor_group};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long what is known of tokens is believed. What is written looks at them anew.
+const BELIEVED_MS: i64 = 3_000;
+/// How long it is believed that a token is none.
+const UNKNOWN_MS: i64 = 500;
+/// How long a name may take to be found.
+const LOOKUP: Duration = Duration::from_secs(1);
+
+/// What showing a token has proved.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// By which the token is known.
+    pub(super) digest: String,
+    /// The groups that share it, or the one that was named.
+    apps: BTreeSet<AppName>,
+    /// Whether a name was shown, as 3.5 does.
+    shows_app_name: bool,
+}
+
+/// Why something is refused; the text is what the executor is answered. None of it changes when it is
+/// said again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No token, or one of no group, or not of the group that is named.
+    #[error("The access token is wrong.")]
+    Token,
+    /// No certificate, where executors have to show one.
+    #[error(
+        "executors have to show a certificate here (http.tls_client_ca); ask the administrator of the server for one"
+    )]
+    Certificate,
+    /// Not POST.
+    #[error("invalid request, HttpMethod not support: only POST is")]
+    Method,
+    /// No such thing can be asked.
+    #[error(
+        "invalid request, uri-mapping not found: registry, registryRemove and callback are there"
+    )]
+    Path,
+    /// It cannot be read.
+    #[error("the request cannot be read: {0}")]
+    Unreadable(String),
+    /// It is too long.
+    #[error("the request broke off, or has more than {0} bytes")]
+    TooLong(usize),
+    /// It takes too long.
+    #[error("the request took too long to come")]
+    TooSlow,
+    /// Too much at once.
+    #[error("{0} ends of runs at once; send {1} at most")]
+    TooMany(usize, usize),
+    /// A group that is not there, or has another token.
+    #[error(
+        "there is no executor group {0} with this token; an administrator adds it: procession \
+         executor-group add"
+    )]
+    Group(String),
+    /// Where the executor says it is.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+    /// A run that is another group's.
+    #[error("run {0} is not one of this executor's")]
+    OtherRun(i64),
+    /// A run that no executor was asked for.
+    #[error("run {0} has not been asked for")]
+    NotAsked(i64),
+}
+
+impl Refused {
+    /// The word in the audit log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Certificate => "certificate",
+            Self::Method => "method",
+            Self::Path => "path",
+            Self::Unreadable(_) => "unreadable",
+            Self::TooLong(_) => "too-long",
+            Self::TooSlow => "too-slow",
+            Self::TooMany(..) => "too-many",
+            Self::Group(_) => "group",
+            Self::Address(_) => "address",
+            Self::OtherRun(_) => "other-run",
+            Self::NotAsked(_) => "not-asked",
+        }
+    }
+}
+
+/// What an executor says.
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    /// That it is there.
+    There(There),
+    /// That it goes.
+    Gone(AppName, String),
+    /// How runs ended.
+    Ends(Vec<Told>, BTreeSet<AppName>),
+}
+
+/// Where executors are heard.
+pub struct Desk {
+    db: Db,
+    clock: Clock,
+    networks: Vec<Network>,
+    /// Ports of this process, which are no executor's.
+    own_ports: Vec<u16>,
+    batcher: Arc<Batcher>,
+    known: Mutex<Option<(Uptime, Tokens)>>,
+    refused: rejected_access::Refused,
+}
+
+/// The groups of each token, by its digest.
+type Tokens = Arc<BTreeMap<String, BTreeSet<AppName>>>;
+
+impl Desk {
+    /// On this database; executors may also say that they are in these networks.
+    pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
+        let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
+        let refused = rejected_access::Refused::new(db.clone(), clock.clone());
+        let own_ports = Vec::new();
+        Self { db, clock, networks, own_ports, batcher, known: Mutex::default(), refused }
+    }
+
+    /// The same, where no executor is at these ports of this machine, because this process listens there.
+    #[must_use]
+    pub fn with_own_ports(self, own_ports: Vec<u16>) -> Self {
+        Self { own_ports, ..self }
+    }
+
+    /// Refuses an address that leads back to this process.
+    fn refuse_own(&self, url: &ExecutorUrl, address: IpAddr) -> Result<(), BadAddress> {
+        refuse_own_port(url, address, &self.own_ports)
+    }
+
+    /// Looks at a token and a name that were shown. An error is one of the database.
+    pub async fn admit(&self, token: &[u8], name: Option<&[u8]>) -> Result<Result<Pass, Refused>> {
+        if token.is_empty() {
+            return Ok(Err(Refused::Token));
+        }
+        let digest = executor_token::digest(token);
+        let tokens = self.tokens(&digest).await?;
+        let Some(apps) = tokens.get(&digest) else { return Ok(Err(Refused::Token)) };
+        let shown = |app: &&AppName| name.is_none_or(|name| name == app.as_str().as_bytes());
+        let apps: BTreeSet<AppName> = apps.iter().filter(shown).cloned().collect();
+        Ok(match apps.is_empty() {
+            true => Err(Refused::Token),
+            false => Ok(Pass { digest, apps, shows_app_name: name.is_some() }),
+        })
+    }
+
+    /// Puts on record that somebody was refused, once a minute for each reason; `app` only when a token of
+    /// its was shown.
+    pub async fn note_refused(&self, refused: &Refused, peer: IpAddr, pass: Option<&Pass>) {
+        let names = pass.map(|pass| {
+            let names: Vec<&str> = pass.apps.iter().map(AppName::as_str).collect();
+            format!("executor {}", names.join(" ")).chars().take(200).collect()
+        });
+        let actor = names.unwrap_or_else(|| rejected_access::STRANGER.to_owned());
+        let by = Operator::new(actor, peer.to_canonical().to_string());
+        let detail = json!({ "said": refused.to_string() });
+        self.refused.note(refused.word(), Knock { by, detail }).await;
+    }
+
+    /// An executor says that it is there.
+    pub async fn register(
+        &self,
+        pass: &Pass,
+        (key, value): (&str, &str),
+        peer: IpAddr,
+    ) -> Result<Result<(), Refused>> {
+        let (app, url) = match self.place(pass, (key, value), peer).await {
+            Ok(place) => place,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let there =
+            There { app_name: app, address: url.into(), shows_app_name: pass.shows_app_name };
+        self.batcher.write(pass, Said::There(there)).await
+    }
+
+    /// An executor says that it goes.
+    pub async fn remove(
+        &self,
+        pass: &Pass,
+        (key, value): (&str, &str),
+        peer: IpAddr,
+    ) -> Result<Result<(), Refused>> {
+        match self.place(pass, (key, value), peer).await {
+            Ok((app, url)) => self.batcher.write(pass, Said::Gone(app, url.into())).await,
+            Err(refused) => Ok(Err(refused)),
+        }
+    }
+
+    /// An executor tells how runs ended. One whose end is known already, or that nobody knows, changes
+    /// nothing.
+    pub async fn callback(&self, pass: &Pass, ends: Vec<Told>) -> Result<Result<(), Refused>> {
+        let mut seen = BTreeSet::new();
+        let mut ends: Vec<Told> = ends
+            .into_iter()
+            // 0 is what a run has of which nothing is known yet. Of two ends of one run the first counts.
+            .filter(|end| end.code != 0 && seen.insert(end.log_id))
+            .map(|end| Told {
+                msg: end.msg.map(|words| storable(words.as_bytes(), MESSAGE_MAX)),
+                ..end
+            })
+            .collect();
+        // In one order in every process, so that no two wait for each other.
+        ends.sort_by_key(|end| end.log_id);
+        self.batcher.write(pass, Said::Ends(ends, pass.apps.clone())).await
+    }
+
+    /// A group or a token has changed in this process.
+    pub fn forget_tokens(&self) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Puts refusals on record that were held back for a minute, until `stop`.
+    pub async fn keep_refused(&self, stop: &CancellationToken) {
+        self.refused.keep(stop).await;
+    }
+
+    /// The same, once.
+    pub async fn say_refused(&self) {
+        self.refused.say_due().await;
+    }
+
+    /// Waits until what is being written is written, and puts on record who else was refused.
+    pub async fn close(&self) {
+        self.batcher.close().await;
+        self.refused.close().await;
+    }
+
+    /// The groups of every token; read anew when it is old, or when this token is not among them.
+    async fn tokens(&self, digest: &str) -> Result<Tokens> {
+        let now = self.clock.uptime();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((at, tokens)) = known {
+            let most = if tokens.contains_key(digest) { BELIEVED_MS } else { UNKNOWN_MS };
+            if now.since(at) < most {
+                return Ok(tokens);
+            }
+        }
+        let mut tx = self.db.read().await.context("look for tokens of executors")?;
+        let tokens = Arc::new(executor_group::tokens(&mut tx).await?);
+        drop(tx);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, tokens.clone()));
+        Ok(tokens)
+    }
+
+    /// The group and the address that an executor says, if it may.
+    async fn place(
+        &self,
+        pass: &Pass,
+        (key, value): (&str, &str),
+        peer: IpAddr,
+    ) -> Result<(AppName, ExecutorUrl), Refused> {
+        let app = pass.apps.iter().find(|app| app.as_str() == key).cloned();
+        let app = app.ok_or_else(|| Refused::Group(storable(key.as_bytes(), 64)))?;
+        let mut url = ExecutorUrl::parse(value)?;
+        match url.place() {
+            Place::At(address) => {
+                own_or_allowed(address, peer, &self.networks)?;
+                self.refuse_own(&url, address)?;
+            }
+            Place::Named(name, port) => {
+                let found = match self.networks.is_empty() {
+                    // Whatever is found, none of it is allowed: nobody is asked for it.
+                    true => return Err(BadAddress::NoNames(name).into()),
+                    false => look_up(&name, port).await,
+                };
+                name_allowed(&name, &found, peer, &self.networks)?;
+                found.iter().try_for_each(|address| self.refuse_own(&url, *address))?;
+                let found: BTreeSet<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
+                let peer = peer.to_canonical();
+                let at = found.get(&peer).or(found.first()).copied().unwrap_or(peer);
+                url = url.found_at(at);
+            }
+        }
+        Ok((app, url))
+    }
+}
+
+/// Whether this machine has the address: only then can a socket be bound to it.
+/// Refuses a URL at an address of this machine whose port is one of these.
+pub fn refuse_own_port(
+    url: &ExecutorUrl,
+    address: IpAddr,
+    own_ports: &[u16],
+) -> Result<(), BadAddress> {
+    let port = url.port();
+    match own_ports.contains(&port) && is_of_this_machine(address) {
+        true => Err(BadAddress::OurOwn(port)),
+        false => Ok(()),
+    }
+}
+
+fn is_of_this_machine(address: IpAddr) -> bool {
+    address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Where a name is found; nowhere when that takes long.
+async fn look_up(name: &str, port: u16) -> Vec<IpAddr> {
+    match tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name, port))).await {
+        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,141 @@
+//! The ends of runs: what is left of their logs is read, and their tries hear.
+
+use super::{Book, Effect};
+use crate::domain::executor::LogId;
+use crate::domain::executor_run::{Ended, RunEnd, RunEvent, log_after_ms, outcome};
+use crate::domain::outcome::{End, Outcome, Stream};
+use crate::domain::time::Millis;
+use crate::engine::xxl::admin::CallId;
+use crate::remote::executors::LogPage;
+
+/// How long the last lines of a log are asked for.
+const LAST_LINES_MS: i64 = 20_000;
+/// The pause before a log that is empty is asked for once more.
+const LINES_AGAIN_MS: i64 = 300;
+
+impl Book {
+    pub(super) fn ask_for_lines(&mut self, run: LogId, now: Millis) {
+        let Some(part) = self.parts.get_mut(&run) else { return };
+        if part.lines.at.is_none_or(|at| at > now) {
+            return;
+        }
+        part.lines.at = None;
+        if part.lines.is_asking {
+            return;
+        }
+        if let Some(to) = part.to.clone() {
+            part.lines.is_asking = true;
+            self.effects.push(Effect::Log(run, to, part.sent, part.lines.next));
+        }
+    }
+
+    pub(super) fn logged(&mut self, run: LogId, page: Option<LogPage>, now: Millis) {
+        let Some(part) = self.parts.get_mut(&run) else { return };
+        part.lines.is_asking = false;
+        let is_missing = page.as_ref().is_some_and(LogPage::is_file_missing);
+        let is_there = page.is_some() && !is_missing;
+        let text = page.map(|page| page.log_content).unwrap_or_default();
+        let is_final = part.lines.until.is_some() && !part.lines.is_early;
+        let (notice, text) = if is_missing { (text, String::new()) } else { (String::new(), text) };
+        // While the run goes on its file may still come. Asked 500 times before, once for each notice.
+        if let Some(call) = self.calls.get(&part.call).filter(|_| is_missing && is_final) {
+            let said = format!("its executor has no log of run {run}: {}", notice.trim());
+            call.log.line(Stream::System, said);
+        }
+        // Counted by what came: what a page says of its numbers differs from client to client.
+        let count = i64::try_from(text.lines().count()).unwrap_or(0);
+        if let Some(call) = self.calls.get(&part.call) {
+            for line in text.lines() {
+                match part.shard {
+                    (_, 1) => call.log.line(Stream::Stdout, line),
+                    (index, _) => call.log.line(Stream::Stdout, format!("[part {index}] {line}")),
+                }
+            }
+        }
+        part.lines.next += count;
+        match part.lines.until {
+            Some(_) if std::mem::take(&mut part.lines.is_early) => {
+                part.lines.at = Some(now);
+                self.ask_for_lines(run, now);
+            }
+            None => {
+                part.lines.asked += 1;
+                part.lines.at = Some(part.sent.plus(log_after_ms(part.lines.asked)).max(now));
+            }
+            Some(until) => {
+                part.lines.empty = if count == 0 { part.lines.empty + 1 } else { 0 };
+                let enough = if part.lines.next > 1 { 1 } else { 2 };
+                if !is_there || part.lines.empty >= enough || now >= until {
+                    self.close(run);
+                    return;
+                }
+                let pause = if count > 0 { 0 } else { LINES_AGAIN_MS };
+                part.lines.at = Some(now.plus(pause));
+                if pause == 0 {
+                    self.ask_for_lines(run, now);
+                }
+            }
+        }
+        self.arm(run);
+    }
+
+    /// A run is over, and its row says so. What is left of its log is read first.
+    pub(in crate::engine::xxl::admin) fn over(
+        &mut self,
+        run: LogId,
+        end: RunEnd,
+        give_up: i64,
+        now: Millis,
+    ) {
+        let Some(part) = self.parts.get_mut(&run) else { return };
+        if part.end.is_some() {
+            return;
+        }
+        let has_log = part.sent > Millis(0)
+            && part.to.is_some()
+            && !matches!(end.result, Some(Ended::NotReached | Ended::Refused | Ended::Discarded));
+        part.state.step(&RunEvent::Told, give_up, now);
+        part.end = Some(end);
+        let (job_id, call) = (part.job_id, part.call);
+        self.turns.insert(job_id);
+        self.leave_line(job_id, call);
+        if !has_log {
+            self.close(run);
+            return;
+        }
+        if let Some(part) = self.parts.get_mut(&run) {
+            part.lines.is_early = part.lines.is_asking;
+            part.lines.until = Some(now.plus(LAST_LINES_MS));
+            part.lines.at = Some(now);
+        }
+        self.ask_for_lines(run, now);
+        self.arm(run);
+    }
+
+    /// Nothing more is to be read of a run; when it was the last of its call, the try hears.
+    pub(super) fn close(&mut self, run: LogId) {
+        let Some(mut part) = self.parts.remove(&run) else { return };
+        let Some(call) = self.calls.get_mut(&part.call) else { return };
+        call.ends.extend(part.end.take());
+        if call.ends.len() < call.runs.len() {
+            return;
+        }
+        call.ends.sort_by_key(|end| end.shard);
+        let outcome = outcome(&call.ends);
+        self.answer(part.call, outcome);
+    }
+
+    /// Tells a try how it ended.
+    pub(in crate::engine::xxl::admin) fn answer(&mut self, id: CallId, outcome: Outcome) {
+        if let Some(answer) = self.calls.get_mut(&id).and_then(|call| call.answer.take()) {
+            // A try that is gone was stopped, and its row says so.
+            let _ = answer.send(outcome);
+        }
+        self.forget(id);
+    }
+
+    /// A try ends without a run.
+    pub(in crate::engine::xxl::admin) fn refuse(&mut self, id: CallId, end: End, said: &str) {
+        self.answer(id, Outcome::ended(end, said).before_it_began());
+    }
+}

@@ -1,0 +1,318 @@
+//! This process as an executor of XXL-JOB: what its admin asks for becomes batches, and the admin hears
+//! how they ended.
+//!
+//! A run is a row before the admin hears that it was taken, and stays to be told until an admin has taken
+//! its end. So nothing is lost when this process dies, and any process of the same appname goes on.
+
+mod admin_reports;
+mod executor_loops;
+mod run_batches;
+mod run_log;
+mod run_progress;
+
+pub use admin_reports::Told;
+pub use run_log::{LogEnd, Page};
+pub use run_progress::Followed;
+
+use crate::domain::batch::AskedOrder;
+use crate::domain::block::{BlockStrategy, Busy, Entry};
+use crate::domain::text::storable;
+use crate::domain::time::Millis;
+use crate::domain::trigger::QUEUE_DISPATCHER;
+use crate::domain::xxl_run::{AppName, RunResult, Stopping, XxlJobId, XxlLogId, XxlRun, XxlStatus};
+use crate::engine::clock::Clock;
+use crate::engine::host::host_name;
+use crate::engine::operate::pause;
+use crate::engine::xxl::rejected_access::{Knock, Refused, STRANGER};
+use crate::remote::admin::Admins;
+use crate::secret_store::SecretStores;
+use crate::store::audit::Operator;
+use crate::store::xxl_run::{self, NewRun};
+use crate::store::{Db, Tx};
+use anyhow::{Context as _, Result};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// A handler of the field that is none here.
+const WORKER: &str = "workerHandler";
+/// The one kind of job that is run.
+const BEAN: &str = "BEAN";
+/// Longest word of a stranger that is written, in bytes.
+const WORD_MAX: usize = 60;
+/// Longest parameters of a run, in bytes; an admin's own page takes 2,048.
+const PARAMS_MAX: usize = 16_000;
+
+/// What this executor is to its admins.
+pub struct Options {
+    /// Its name.
+    pub app_name: AppName,
+    /// The URL at which the admins reach it.
+    pub address: String,
+    /// Where the admins are, in words.
+    pub admin: String,
+    /// The admins.
+    pub admins: Admins,
+}
+
+/// An executor of XXL-JOB.
+pub struct Executor {
+    db: Db,
+    clock: Clock,
+    options: Options,
+    by: Operator,
+    /// Something new is to be followed or told.
+    nudge: Notify,
+    news: Notify,
+    refused: Refused,
+    secret_stores: SecretStores,
+}
+
+/// What an admin asks for.
+#[derive(Clone, Debug)]
+pub struct RunAsked {
+    /// Its job.
+    pub job_id: XxlJobId,
+    /// Its key of the run.
+    pub log_id: XxlLogId,
+    /// When it triggered the run, as it says.
+    pub log_date_time: i64,
+    /// `BEAN`, or the language of a script.
+    pub kind: String,
+    /// What is to be called.
+    pub handler: String,
+    /// With what.
+    pub params: String,
+    /// What to do while an earlier run is not over.
+    pub block: BlockStrategy,
+    /// How long its batches may run; seconds.
+    pub timeout_sec: Option<u32>,
+    /// Which part of a broadcast, of how many.
+    pub shard: (i64, i64),
+}
+
+/// What an admin is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The run is a row, and its end will be told.
+    Taken(String),
+    /// Nothing was written, and why.
+    Refused(String),
+}
+
+impl Executor {
+    /// On this database.
+    pub fn new(db: Db, clock: Clock, options: Options) -> Self {
+        let actor = format!("xxl-job {}", options.app_name);
+        let by = Operator::new(actor, host_name());
+        let (nudge, news) = (Notify::new(), Notify::new());
+        let refused = Refused::new(db.clone(), clock.clone());
+        let secret_stores = SecretStores::default();
+        Self { db, clock, options, by, nudge, news, refused, secret_stores }
+    }
+
+    /// The same with the rules of secrets that the settings name.
+    #[must_use]
+    pub fn with_secret_stores(self, secret_stores: SecretStores) -> Self {
+        Self { secret_stores, ..self }
+    }
+
+    /// Its name.
+    pub fn app_name(&self) -> &AppName {
+        &self.options.app_name
+    }
+
+    /// Notes that somebody asked for `what` without showing the token.
+    pub async fn note_refused(&self, peer: &str, what: &str) {
+        let by = Operator::new(STRANGER.to_owned(), peer.to_owned());
+        let what = storable(what.as_bytes(), WORD_MAX);
+        let detail = json!({ "app_name": self.app_name().as_str(), "asked": what });
+        self.refused.note("token", Knock { by, detail }).await;
+    }
+
+    /// Puts refusals on record that were held back for a minute, until `stop`.
+    pub async fn keep_refused(&self, stop: &CancellationToken) {
+        self.refused.keep(stop).await;
+    }
+
+    /// Puts the last of them on record: nobody is answered any more.
+    pub async fn close(&self) {
+        self.refused.close().await;
+    }
+
+    /// Takes a run on, or refuses it. What it comes to is told when it is over.
+    pub async fn run(&self, ask: &RunAsked) -> Result<Answer> {
+        if let Err(why) = acceptable(ask) {
+            return Ok(Answer::Refused(why));
+        }
+        match self.take(ask).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                // The answer to the commit may be what was lost.
+                let key = (ask.log_id, ask.log_date_time);
+                let mut tx = self.db.read().await.context("look for a run")?;
+                match xxl_run::find(&mut tx, self.app_name(), key).await? {
+                    Some(_) => Ok(Answer::Taken("taken".to_owned())),
+                    None => Err(error),
+                }
+            }
+        }
+    }
+
+    async fn take(&self, ask: &RunAsked) -> Result<Answer> {
+        let (now, app) = (self.clock.now(), self.app_name());
+        let mut tx = self.db.begin().await?;
+        xxl_run::hold(&mut tx, now).await?;
+        if let Some(there) = xxl_run::find(&mut tx, app, (ask.log_id, ask.log_date_time)).await? {
+            tx.rollback().await?;
+            let said = format!("run {} is known already ({})", ask.log_id, there.status.as_str());
+            return Ok(Answer::Taken(said));
+        }
+        let before = match ask.shard.0 {
+            0 => xxl_run::open(&mut tx, app, Some(ask.job_id)).await?,
+            // Its one part does the work; the others neither wait nor stop anything.
+            _ => Vec::new(),
+        };
+        let busy = if before.is_empty() { Busy::Idle } else { Busy::Busy };
+        let ahead = before.last().map(|run| run.log_id);
+        match (ask.block.decide(busy), ahead) {
+            (Entry::Refuse, Some(ahead)) => {
+                tx.rollback().await?;
+                let why = "and its block strategy is DISCARD_LATER";
+                let said = format!("run {ahead} of job {} is not over, {why}", ask.job_id);
+                return Ok(Answer::Refused(said));
+            }
+            (Entry::StopAndTake, _) => {
+                for run in &before {
+                    self.stop_run(&mut tx, run, Stopping::Covered, now).await?;
+                }
+            }
+            (Entry::Refuse | Entry::Take, _) => {}
+        }
+        xxl_run::insert(&mut tx, &self.row(ask), now).await?;
+        let said = match ask.shard {
+            (0, _) => ahead.map_or("taken".to_owned(), |run| format!("taken; waits for run {run}")),
+            shard => self.leave_shard(&mut tx, ask, shard, now).await?,
+        };
+        tx.commit().await.context("take a run on")?;
+        self.nudge();
+        Ok(Answer::Taken(said))
+    }
+
+    fn row<'a>(&'a self, ask: &'a RunAsked) -> NewRun<'a> {
+        NewRun {
+            app_name: self.app_name(),
+            log_id: ask.log_id,
+            log_date_time: ask.log_date_time,
+            job_id: ask.job_id,
+            handler: &ask.handler,
+            params: &ask.params,
+            admin: &self.options.admin,
+            block: ask.block,
+            timeout_sec: ask.timeout_sec,
+            shard: ask.shard,
+        }
+    }
+
+    /// A part of a broadcast other than the first: the first one opens the batch.
+    async fn leave_shard(
+        &self,
+        tx: &mut Tx,
+        ask: &RunAsked,
+        (index, total): (i64, i64),
+        now: Millis,
+    ) -> Result<String> {
+        let said = format!("part {index} of {total}: the batch is opened by part 0 alone");
+        let key = (ask.log_id, ask.log_date_time);
+        let run =
+            xxl_run::find(tx, self.app_name(), key).await?.context("a run that was written")?;
+        xxl_run::end(tx, &run, &RunResult::done(&said), now).await?;
+        Ok(said)
+    }
+
+    /// Whether a run of this job is not over.
+    pub async fn is_busy(&self, job: XxlJobId) -> Result<bool> {
+        let mut tx = self.db.read().await?;
+        Ok(!xxl_run::open(&mut tx, self.app_name(), Some(job)).await?.is_empty())
+    }
+
+    /// Stops every run of a job that is not over; gives how many. That is on record when it is answered;
+    /// the batches end when their jobs are really gone.
+    pub async fn kill(&self, job: XxlJobId) -> Result<usize> {
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        xxl_run::hold(&mut tx, now).await?;
+        let open = xxl_run::open(&mut tx, self.app_name(), Some(job)).await?;
+        for run in &open {
+            self.stop_run(&mut tx, run, Stopping::Killed, now).await?;
+        }
+        tx.commit().await.context("stop the runs of a job")?;
+        self.nudge();
+        Ok(open.len())
+    }
+
+    /// Says that a run is to stop, and has its batches stopped.
+    async fn stop_run(&self, tx: &mut Tx, run: &XxlRun, why: Stopping, now: Millis) -> Result<()> {
+        if run.status == XxlStatus::Waiting {
+            xxl_run::end(tx, run, &RunResult::failed(why.words()), now).await?;
+            return Ok(());
+        }
+        if !xxl_run::stop(tx, run.run_id, why, now).await? {
+            return Ok(());
+        }
+        // Its batches may have been opened since it was read; now its row is ours.
+        let key = (run.log_id, run.log_date_time);
+        let run = xxl_run::find(tx, &run.app_name, key).await?.context("a run that was there")?;
+        for batch in xxl_run::batches(tx, &run.batches.unwrap_or_default()).await? {
+            if !batch.status.is_final() {
+                pause::stop_in(tx, batch.batch_id, (&self.by, why.words()), now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// There is something to follow and to tell.
+    fn nudge(&self) {
+        self.nudge.notify_one();
+        self.news.notify_one();
+    }
+}
+
+/// Whether a run can be taken on at all, without a look at any row.
+fn acceptable(ask: &RunAsked) -> Result<(), String> {
+    if ask.kind != BEAN {
+        return Err(format!(
+            "{} is not run here: no script of an admin is; make the job a BEAN with the handler \
+             {QUEUE_DISPATCHER}",
+            short(&ask.kind)
+        ));
+    }
+    if ask.handler == WORKER {
+        return Err(format!(
+            "{WORKER} is not for an admin to call: jobs of a batch are started by Procession, each in \
+             its turn; call {QUEUE_DISPATCHER}"
+        ));
+    }
+    if ask.handler != QUEUE_DISPATCHER {
+        return Err(format!(
+            "job handler [{}] is not known; known is {QUEUE_DISPATCHER}",
+            short(&ask.handler)
+        ));
+    }
+    let (index, total) = ask.shard;
+    if index < 0 || index >= total.max(1) {
+        return Err(format!("there is no part {index} of {total}"));
+    }
+    if ask.params.len() > PARAMS_MAX {
+        return Err(format!("the parameters have more than {PARAMS_MAX} bytes"));
+    }
+    if ask.params.trim().is_empty() {
+        let example = r#"{"batchNo":"month(-1)","type":"monthly"}"#;
+        return Err(format!("the job has no parameters; write them as {example}"));
+    }
+    AskedOrder::parse_asked(&ask.params).map(drop).map_err(|error| error.to_string())
+}
+
+fn short(word: &str) -> String {
+    word.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

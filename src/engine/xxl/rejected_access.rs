@@ -1,0 +1,170 @@
+//! Who was refused at a door that executors or admins of XXL-JOB knock at, on record.
+//!
+//! Of each reason the first is put on record at once, and what follows within a minute together: whoever
+//! knocks a thousand times a second must not fill the table.
+
+use crate::domain::lease::Uptime;
+use crate::engine::clock::Clock;
+use crate::store::Db;
+use crate::store::audit::{self, Operator};
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The actor of a record when no token was shown that is known.
+pub(super) const STRANGER: &str = "unknown, without the token";
+/// Between two records of one reason.
+const ONCE_MS: i64 = 60_000;
+/// Between two looks for what was held back.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long putting it on record may take before the next look, and before the process goes.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// One who was refused, in the words of the record: who, and an object of what is known.
+#[derive(Clone, Debug)]
+pub(super) struct Knock {
+    pub(in crate::engine) by: Operator,
+    pub(in crate::engine) detail: Value,
+}
+
+/// What was refused for one reason.
+#[derive(Debug, Default)]
+struct Unsaid {
+    /// When it was put on record last.
+    last: Option<Uptime>,
+    /// How often since.
+    times: u64,
+    /// Who knocked last.
+    knock: Option<Knock>,
+}
+
+/// Which refusals are put on record now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Those that were held back for a minute.
+    Due,
+    /// All of them: the process ends.
+    All,
+}
+
+/// What is not on record yet, by reason.
+pub(in crate::engine) struct Refused {
+    db: Db,
+    clock: Clock,
+    unsaid: Mutex<BTreeMap<&'static str, Unsaid>>,
+}
+
+impl Refused {
+    pub(in crate::engine) fn new(db: Db, clock: Clock) -> Self {
+        Self { db, clock, unsaid: Mutex::default() }
+    }
+
+    /// Notes a refusal.
+    pub(in crate::engine) async fn note(&self, why: &'static str, knock: Knock) {
+        let now = self.clock.uptime();
+        let is_first = {
+            let mut all = self.unsaid();
+            let unsaid = all.entry(why).or_default();
+            unsaid.times += 1;
+            unsaid.knock = Some(knock);
+            unsaid.last.is_none_or(|last| now.since(last) >= ONCE_MS)
+        };
+        if is_first {
+            self.say(why, now).await;
+        }
+    }
+
+    /// Puts on record what was held back, as it becomes due, until `stop`: of whoever has stopped knocking
+    /// nothing else would bring it there.
+    pub(in crate::engine) async fn keep(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {
+                    let _in_time = tokio::time::timeout(PATIENCE, self.say_due()).await;
+                }
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Puts on record what was held back for a minute.
+    pub(super) async fn say_due(&self) {
+        self.say_held(Held::Due).await;
+    }
+
+    /// Puts all on record that is not: the process ends.
+    pub(in crate::engine) async fn close(&self) {
+        if tokio::time::timeout(PATIENCE, self.say_held(Held::All)).await.is_err() {
+            tracing::error!("not all refusals are on record");
+        }
+    }
+
+    async fn say_held(&self, held: Held) {
+        let now = self.clock.uptime();
+        let is_due = |unsaid: &Unsaid| {
+            let is_late = unsaid.last.is_none_or(|last| now.since(last) >= ONCE_MS);
+            unsaid.times > 0 && (held == Held::All || is_late)
+        };
+        let due: Vec<&'static str> = self
+            .unsaid()
+            .iter()
+            .filter(|(_, unsaid)| is_due(unsaid))
+            .map(|(why, _)| *why)
+            .collect();
+        for why in due {
+            self.say(why, now).await;
+        }
+    }
+
+    async fn say(&self, why: &'static str, now: Uptime) {
+        let Some(mut taken) = self.take(why, now) else { return };
+        let (times, peer) = (taken.times, taken.knock.by.host.as_str());
+        tracing::warn!(peer, times, why, "somebody was refused");
+        match self.record(why, &taken.knock, times).await {
+            Ok(()) => taken.times = 0,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "a refusal is not on record yet");
+            }
+        }
+    }
+
+    fn take(&self, why: &'static str, now: Uptime) -> Option<Taken<'_>> {
+        let mut all = self.unsaid();
+        let unsaid = all.get_mut(why).filter(|unsaid| unsaid.times > 0)?;
+        let knock = unsaid.knock.clone()?;
+        unsaid.last = Some(now);
+        Some(Taken { from: self, why, knock, times: std::mem::take(&mut unsaid.times) })
+    }
+
+    async fn record(&self, why: &str, knock: &Knock, times: u64) -> Result<()> {
+        let mut detail = knock.detail.clone();
+        (detail["why"], detail["times"]) = (json!(why), json!(times));
+        let now = self.clock.now();
+        let mut tx = self.db.begin().await?;
+        audit::record_one(&mut tx, &knock.by, "xxl-refused", detail, now).await?;
+        tx.commit().await.context("put a refusal on record")
+    }
+
+    fn unsaid(&self) -> MutexGuard<'_, BTreeMap<&'static str, Unsaid>> {
+        self.unsaid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Refusals that are being put on record. Those of which that failed, or was broken off, are held back.
+struct Taken<'a> {
+    from: &'a Refused,
+    why: &'static str,
+    knock: Knock,
+    times: u64,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(unsaid) = self.from.unsaid().get_mut(self.why) {
+            unsaid.times += self.times;
+        }
+    }
+}
