@@ -18,13 +18,13 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "schema", "params",
         ],
     ),
-    ("Move in from another system", &["import", "executor", "executor-group"]),
-    ("Plan times", &["schedule", "calendar", "event"]),
-    ("Decide as a person", &["approve", "reject", "approvals", "change-request"]),
-    ("Tell people", &["notify", "outbox"]),
-    ("Connect and protect", &["source", "secret", "user", "ldap", "audit"]),
+    ("Import from another system", &["import", "executor", "executor-group"]),
+    ("Schedules and calendars", &["schedule", "calendar", "event"]),
+    ("Approve and reject", &["approve", "reject", "approvals", "change-request"]),
+    ("Notifications", &["notify", "outbox"]),
+    ("Data sources, secrets and users", &["source", "secret", "user", "ldap", "audit"]),
     ("Operate", &["migrate", "node", "health", "metadata", "retention"]),
-    ("Work in the shell", &["completions", "man", "help"]),
+    ("Shell", &["completions", "man", "help"]),
 ];
 
 /// Columns of the list of verbs, as of the rest of the help.

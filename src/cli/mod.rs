@@ -170,9 +170,9 @@ enum Verb {
     Serve(serve::ServeArgs),
     /// Be an executor of an XXL-JOB admin: keep its cron and console, open batches here
     Executor(executor::ExecutorArgs),
-    /// Show what `run` would do, and what would be refused, without doing anything
+    /// Show what `run` would do and what it would refuse, without doing anything
     Plan(plan::PlanArgs),
-    /// Look for faults in a definition file; needs no database, and with --connect or --lineage asks the data sources
+    /// Check a definition file; needs no database, except with --connect or --lineage
     Check(define::CheckArgs),
     /// What the jobs of a file do to tables, by the texts of their procedures and statements: show, impact
     #[command(subcommand)]
@@ -181,7 +181,7 @@ enum Verb {
     Apply(define::ApplyArgs),
     /// Print what `apply` would change; exit code 1 when something differs
     Diff(define::DiffArgs),
-    /// Print what is stored as a definition file
+    /// Export stored definitions as a definition file
     Export(export::ExportArgs),
     /// Convert another system's jobs into definition files, with a report of everything that could not be
     /// converted exactly: crontab, control-m, dolphinscheduler, mysql-events, pg-cron, pgagent,
@@ -190,7 +190,7 @@ enum Verb {
     Import(import::ImportVerb),
     /// The versions of a group: who changed what, when
     History(history::HistoryArgs),
-    /// Make a group what it was in an earlier version
+    /// Go back to an earlier version of a group
     Rollback(history::RollbackArgs),
     /// Print the JSON Schema of definition files, for editors
     Schema,
@@ -205,11 +205,11 @@ enum Verb {
     /// force-success, force-failure, kill, priority, start-now, rerun
     #[command(subcommand)]
     Job(job::JobVerb),
-    /// Approve a job of type APPROVAL that waits: its batch goes on
+    /// Approve a waiting job of type APPROVAL: its batch continues
     Approve(approval::DecisionArgs),
-    /// Reject a job of type APPROVAL that waits: it fails and is not tried again
+    /// Reject a waiting job of type APPROVAL: it fails and is not retried
     Reject(approval::DecisionArgs),
-    /// Approvals that jobs wait for, and with --all past ones
+    /// List the approvals that jobs wait for, with --all past ones too
     Approvals(approval::ApprovalsArgs),
     /// Changes that wait for a second person: list, show, approve, reject, break-glass
     #[command(subcommand)]
@@ -228,7 +228,7 @@ enum Verb {
     /// Calendars of working days: import, add, combine, day, list, show, check, export, remove
     #[command(subcommand)]
     Calendar(calendar_args::CalendarVerb),
-    /// The processes that share the database: what they are for, what they run
+    /// The servers that share the database: roles, load, draining
     #[command(subcommand)]
     Node(node::NodeVerb),
     /// After a restored backup: show, restored, accept
@@ -249,13 +249,13 @@ enum Verb {
     /// Secrets: sealed, stored, never shown
     #[command(subcommand)]
     Secret(secret::SecretVerb),
-    /// What people are told: list, show, send, resend, ack, purge
+    /// Outbox of notifications: list, show, send, resend, ack, purge
     #[command(subcommand)]
     Outbox(outbox::OutboxVerb),
-    /// How people are told: test, preview, events, snooze, snoozes, wake
+    /// Notifications: test, preview, events, snooze, snoozes, wake
     #[command(subcommand)]
     Notify(notify::NotifyVerb),
-    /// Old rows: preview what goes and why the rest stays, run
+    /// Retention of old rows: preview what is removed and why the rest stays, run
     #[command(subcommand)]
     Retention(retention::RetentionVerb),
     /// Data sources: list, check, prepare, prune
@@ -263,7 +263,7 @@ enum Verb {
     Source(source::SourceVerb),
     /// What a job of a batch printed and what its database said
     Logs(logs::LogsArgs),
-    /// The DAG of a file, a group or a batch, in the shape that a front end reads
+    /// Export the DAG of a file, a group or a batch in the format of a front end
     Dag(dag::DagArgs),
     /// Print the completions of a shell: bash, zsh, fish, powershell
     Completions(help::CompletionsArgs),
