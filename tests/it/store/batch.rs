@@ -145,9 +145,9 @@ pub(super) async fn taking_over_is_fenced(place: Place) {
 
     // An ended batch is nobody's; starting it over clears its end.
     let mut tx = place.db.begin().await.expect("begin");
-    assert!(
-        batch::finish(&mut tx, &seen, &other(), BatchStatus::Failed, later(60)).await.expect("x")
-    );
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Failed)], &other(), later(60))
+        .await
+        .expect("x");
     tx.commit().await.expect("commit");
     let ended = get(&place, id).await;
     assert_eq!((ended.owner.clone(), ended.end_time), (None, Some(later(60))));
@@ -169,7 +169,9 @@ pub(super) async fn only_the_owner_holds_a_batch(place: Place) {
     batch::revise(&mut tx, &seen, later(8)).await.expect("revise");
     assert_stale(batch::hold(&mut tx, id, &me(), 0).await);
     batch::hold(&mut tx, id, &me(), 1).await.expect("as it is now");
-    batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(9)).await.expect("finish");
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &me(), later(9))
+        .await
+        .expect("finish");
     assert_stale(batch::hold(&mut tx, id, &me(), 1).await);
     tx.rollback().await.expect("rollback");
     assert_eq!(all_of(&place, "job_batch").await, before);
@@ -193,7 +195,9 @@ pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
     assert_eq!(state(pulses), [(id, BatchStatus::Killing)]);
     assert!(batch::pulses(&mut tx, &other()).await.expect("pulses").is_empty());
     assert!(batch::request_kill(&mut tx, id, "again", later(6)).await.expect("kill"));
-    batch::finish(&mut tx, &seen, &me(), BatchStatus::Killed, later(7)).await.expect("finish");
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Killed)], &me(), later(7))
+        .await
+        .expect("finish");
     assert!(batch::pulses(&mut tx, &me()).await.expect("pulses").is_empty());
     assert!(!batch::request_kill(&mut tx, id, "too late", later(8)).await.expect("kill"));
     tx.commit().await.expect("commit");
@@ -208,7 +212,9 @@ pub(super) async fn an_ended_batch_that_is_revised_is_open_and_nobodys(place: Pl
     let seen = batch::lock(&mut tx, id).await.expect("lock");
     batch::set_going(&mut tx, id, Going::Paused, later(1)).await.expect("pause");
     batch::request_kill(&mut tx, id, "wrong month", later(2)).await.expect("kill");
-    batch::finish(&mut tx, &seen, &me(), BatchStatus::Killed, later(3)).await.expect("finish");
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Killed)], &me(), later(3))
+        .await
+        .expect("finish");
     tx.commit().await.expect("commit");
     let ended = get(&place, id).await;
     assert!(ended.is_paused && ended.reason.is_some() && ended.end_time.is_some());
@@ -259,9 +265,9 @@ async fn half_run(place: &Place) -> Batch {
 pub(super) async fn finishing_notes_the_last_run_of_each_job(place: Place) {
     let seen = half_run(&place).await;
     let mut tx = place.db.begin().await.expect("begin");
-    assert!(
-        batch::finish(&mut tx, &seen, &me(), BatchStatus::Failed, later(30)).await.expect("ok")
-    );
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Failed)], &me(), later(30))
+        .await
+        .expect("ok");
     let sql = "SELECT job_code, status, last_run_time, update_time FROM job_def ORDER BY job_code";
     let rows = tx.fetch_all(sql, &[]).await.expect("rows");
     tx.commit().await.expect("commit");
@@ -305,8 +311,10 @@ async fn finishing_reads_rows_by_their_keys_on_tables_that_are_new() {
         let seen = get(&place, id).await;
         let mut tx = place.db.begin().await.expect("begin");
         let before = read_so_far(&mut tx).await;
-        let done = batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(30)).await;
-        assert!(done.expect("finish"));
+        let done =
+            batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &me(), later(30))
+                .await;
+        done.expect("finish");
         let read = read_so_far(&mut tx).await - before;
         // Three values of each row: when it ran, what it came to, whether it ran at all.
         assert!((300..=1_000).contains(&read), "{read} rows read for 300 jobs");
@@ -357,8 +365,10 @@ pub(super) async fn finishing_somebody_elses_batch_changes_nothing(place: Place)
     let seen = half_run(&place).await;
     let before = (all_of(&place, "job_batch").await, all_of(&place, "job_def").await);
     let mut tx = place.db.begin().await.expect("begin");
-    let done = batch::finish(&mut tx, &seen, &other(), BatchStatus::Success, later(30)).await;
-    assert!(!done.expect("finish"));
+    let done =
+        batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &other(), later(30))
+            .await;
+    done.expect_err("it is another process's");
     tx.commit().await.expect("commit");
     assert_eq!((all_of(&place, "job_batch").await, all_of(&place, "job_def").await), before);
 }

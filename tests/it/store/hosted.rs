@@ -114,7 +114,7 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
     let outcome = Outcome { is_recorded: true, ..Outcome::success(Default::default()) };
     let recorded = Reported { outcome, ..right };
     assert!(hosted::report(&mut tx, &recorded, later(51)).await.expect("report"));
-    hosted::remove_all(&mut tx, row.batch_id).await.expect("remove");
+    hosted::remove_all(&mut tx, &[row.batch_id]).await.expect("remove");
     assert_eq!(hosted::reports_of(&mut tx, row.batch_id).await.expect("reports").read, []);
 }
 

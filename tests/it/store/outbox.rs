@@ -168,7 +168,9 @@ pub(super) async fn a_digest_takes_the_place_of_its_letters(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     let there = batch::get(&mut tx, batch).await.expect("batch");
     let owner = there.owner.clone().expect("an owner");
-    batch::finish(&mut tx, &there, &owner, BatchStatus::Failed, later(3)).await.expect("finish");
+    batch::finish_all(&mut tx, &[(there.clone(), BatchStatus::Failed)], &owner, later(3))
+        .await
+        .expect("finish");
     tx.commit().await.expect("commit");
     assert_eq!(due(&place, T0, later(4)).await, 2);
     assert_eq!(due(&place, T0, later(5)).await, 0, "once");

@@ -129,9 +129,9 @@ pub(super) async fn a_held_batch_is_not_taken_over_before_the_commit(place: Plac
         batch::hold(&mut tx, id, &me(), 0).await.expect("still ours");
     }
     assert!(!taking.is_finished(), "the other waits for our commit");
-    assert!(
-        batch::finish(&mut tx, &seen, &me(), BatchStatus::Success, later(1)).await.expect("end")
-    );
+    batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &me(), later(1))
+        .await
+        .expect("end");
     tx.commit().await.expect("commit");
     assert_eq!(taking.await.expect("taking"), Came::TooLate);
     elsewhere.close().await;
