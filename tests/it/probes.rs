@@ -207,14 +207,17 @@ async fn a_row_that_another_session_locks_is_told_of(bench: Bench) {
     let defs = defs("jobs:\n  A: { type: NOOP }\n");
     let opened = process.open(&defs, &order(), "test").await.expect("it is opened");
     let mut stranger = bench.db.begin().await.expect("a session of somebody else");
-    let lock = "UPDATE job_queue SET message = 'locked' WHERE batch_id = ?";
+    let lock = "UPDATE job_queue SET priority = priority + 1 WHERE batch_id = ?";
     stranger.execute(lock, &[opened[0].0.into()]).await.expect("a lock");
     let told = async {
         let text = "no step of any batch could be written for";
         for _ in 0..600 {
             let (_, said) = house.get("/readyz").await;
             if let Some(line) = said.lines().find(|line| line.contains(text)) {
-                assert!(line.starts_with("dispatch") && line.contains("another session"), "{line}");
+                // SQLite has one lock for all, and how its wait ends depends on which statement waits.
+                let is_sqlite = bench.url.starts_with("sqlite");
+                assert!(is_sqlite || line.contains("another session"), "{line}");
+                assert!(line.starts_with("dispatch"), "{line}");
                 stranger.rollback().await.expect("it lets go");
                 return;
             }
@@ -354,8 +357,9 @@ async fn only_what_is_there_is_answered_and_only_to_those_who_read() {
             let url = format!("http://{}{path}", house.address);
             let answer = house.client.request(method.clone(), url).send().await.expect("an answer");
             assert_eq!(answer.status().as_u16(), wanted, "{method} {path}");
-            for (name, value) in
-                [("x-content-type-options", "nosniff"), ("cache-control", "no-store")]
+            // The page of the console is asked for again each time, and answered 304 when it is the same.
+            let caching = if path == "/" { "no-cache" } else { "no-store" };
+            for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", caching)]
             {
                 assert_eq!(answer.headers()[name], value, "{method} {path}");
             }

@@ -1,15 +1,15 @@
 //! domain: decides. In: plain values. Out: plain values, or the sentence a user reads.
 //! May name: nothing of ours. Never: a database, a task, a clock, a file, chance.
 //! Invariant: the same input gives the same answer, on any machine, at any time.
-//! Story order: id, text, time, value, batch_no, calendar, source, access, notification, executor, schedule, job, params, permission, dag, batch, cluster, dispatch, forecast, action, trigger_check, backfill, retention, xxl, notice.
+//! Story order: id, text, time, value, batch_no, calendar, access, source, notification, executor, schedule, job, params, permission, dag, batch, cluster, dispatch, forecast, action, trigger_check, backfill, retention, xxl, notice.
 //!
 //! A folder for each capability. Within one, a file names only files before it:
 //!
 //! - text: text, did_you_mean, lang
 //! - time: time, local_time
 //! - value: value, value_order, expr
-//! - source: mysql_grants, source, transport, sqlite_confinement, sql_text, routine_name, tx_class, token, statement, transaction_scan, scheduler_tables
 //! - access: audit_chain, certificate_expiry, group_access, access, user, directory_account, legacy_password, second_factor, network, approval
+//! - source: mysql_grants, source, transport, sqlite_confinement, sql_text, routine_name, tx_class, token, statement, transaction_scan, scheduler_tables
 //! - notification: event, recipient, notification, outbox_schedule
 //! - executor: app_name, block, route, executor, run_wait
 //! - schedule: cron, due, schedule, firing, misfire, firing_queue, overlap, order, trigger, ring
