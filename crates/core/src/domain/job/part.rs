@@ -12,33 +12,43 @@ use std::hash::Hash;
 
 /// A group with its jobs, what they wait for, and the sources and shared things that they name.
 pub fn of_group(defs: &Definition, group: &Group) -> Definition {
-    let jobs = cloned_where(&defs.jobs, |job| job.group == group.code);
-    let named: HashSet<&SourceName> = jobs.iter().flat_map(sources_of).collect();
-    let mut part = Definition {
-        sources: defs.sources.iter().filter(|s| named.contains(&s.name)).cloned().collect(),
-        groups: vec![group.clone()],
+    let part = Definition {
+        sources: defs.sources.clone(),
+        groups: Vec::new(),
+        jobs: cloned_where(&defs.jobs, |job| job.group == group.code),
         dependencies: cloned_where(&defs.dependencies, |d| d.group == group.code),
-        externals: defs
-            .externals
-            .iter()
-            .filter(|e| e.waiting_group == group.code)
-            .cloned()
-            .collect(),
-        jobs,
-        shared: Shared::default(),
+        externals: cloned_where(&defs.externals, |e| e.waiting_group == group.code),
+        shared: defs.shared.clone(),
         schedules: Vec::new(),
         calendars: defs.calendars.clone(),
         stored_secrets: defs.stored_secrets.clone(),
         configured_secrets: defs.configured_secrets.clone(),
     };
-    if defs.shared != Shared::default() {
+    into_group(part, group)
+}
+
+/// As [`of_group`], of a definition that nobody needs any more.
+pub fn into_group(mut defs: Definition, group: &Group) -> Definition {
+    defs.jobs.retain(|job| job.group == group.code);
+    defs.dependencies.retain(|dependency| dependency.group == group.code);
+    let (jobs, dependencies) =
+        (std::mem::take(&mut defs.jobs), std::mem::take(&mut defs.dependencies));
+    // What the jobs name is looked for without copies of them.
+    let named: HashSet<&SourceName> = jobs.iter().flat_map(sources_of).collect();
+    defs.sources.retain(|source| named.contains(&source.name));
+    drop(named);
+    defs.groups = vec![group.clone()];
+    defs.externals.retain(|external| external.waiting_group == group.code);
+    defs.schedules = Vec::new();
+    let shared = std::mem::take(&mut defs.shared);
+    defs.jobs = jobs;
+    if shared != Shared::default() {
         // Without the dependencies, which name jobs and their outputs alone: a million of them were two
         // texts of 140 MB.
-        let dependencies = std::mem::take(&mut part.dependencies);
-        part.shared = shared_of(&defs.shared, &part);
-        part.dependencies = dependencies;
+        defs.shared = shared_of(&shared, &defs);
     }
-    part
+    defs.dependencies = dependencies;
+    defs
 }
 
 /// Those of a list that fit, without the room for twice as many that a growing list leaves: 100,000 jobs are 66 MB.
