@@ -620,37 +620,11 @@ async fn a_viewer_cannot_make_a_node_lose_its_lease() {
     let bomb = json!({ "text": alias_bomb() }).to_string();
     let list = json!({ "text": long_for_each(300_000) }).to_string();
     let is_over = AtomicBool::new(false);
-    let attack = async |body: &str| {
-        let head = format!("POST /api/v1/definition/check HTTP/1.1\r\nAuthorization: Bearer {eve}");
-        let mut answers = Vec::new();
-        while !is_over.load(Ordering::Relaxed) {
-            answers.push(send(address, &head, body).await.0);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        answers
-    };
-    let operate = async {
-        let head = format!("GET /api/v1/groups HTTP/1.1\r\nAuthorization: Bearer {operator}");
-        let mut times = Vec::new();
-        for _ in 0..100 {
-            let (answer, took) = send(address, &head, "").await;
-            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-            times.push(took);
-            let (ready, took) = send(address, "GET /readyz HTTP/1.1", "").await;
-            assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
-            assert!(took < Duration::from_secs(3), "a probe took {took:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        is_over.store(true, Ordering::Relaxed);
-        times.sort();
-        times
-    };
+    let head = format!("POST /api/v1/definition/check HTTP/1.1\r\nAuthorization: Bearer {eve}");
     let bodies = (0..19).map(|n| if n % 3 == 0 { list.as_str() } else { bomb.as_str() });
-    let (answers, times) = tokio::join!(join_all(bodies.map(attack)), operate);
-    let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    let figures = format!("an operator under attack: median {median:?}, p99 {p99:?}\n");
-    std::io::stdout().write_all(figures.as_bytes()).expect("standard output");
-    assert!(p99 < Duration::from_secs(3), "{p99:?}");
+    let attacks = bodies.map(|body| attack(address, &head, body, &is_over));
+    let (answers, ()) =
+        tokio::join!(join_all(attacks), operate_under_attack(address, &operator, &is_over));
     // Which of the two is read is chance while both are sent; alone, each names its limit.
     assert!(answers.iter().flatten().any(|answer| answer.contains("limits.definition_")));
     let bodies = [(&bomb, "definition_aliases"), (&list, "definition_for_each_items")];
@@ -660,6 +634,70 @@ async fn a_viewer_cannot_make_a_node_lose_its_lease() {
             answer.contains("limits.definition_") || answer.starts_with("HTTP/1.1 429");
         assert!(is_bounded, "{}", answer.chars().take(300).collect::<String>());
     }
+    while let Ok(line) = lines.try_recv() {
+        assert!(!line.contains("lease"), "{line}");
+    }
+}
+
+/// Sends one request after the other until it is over; gives the answers.
+async fn attack(address: SocketAddr, head: &str, body: &str, is_over: &AtomicBool) -> Vec<String> {
+    let mut answers = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        answers.push(send(address, head, body).await.0);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    answers
+}
+
+/// An operator and a watcher of probes, a hundred times each; prints how long the operator waited. Then it is over.
+async fn operate_under_attack(address: SocketAddr, operator: &str, is_over: &AtomicBool) {
+    let head = format!("GET /api/v1/groups HTTP/1.1\r\nAuthorization: Bearer {operator}");
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        let (answer, took) = send(address, &head, "").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        times.push(took);
+        let (ready, took) = send(address, "GET /readyz HTTP/1.1", "").await;
+        assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+        assert!(took < Duration::from_secs(3), "a probe took {took:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    times.sort();
+    let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    let figures = format!("an operator under attack: median {median:?}, p99 {p99:?}\n");
+    std::io::stdout().write_all(figures.as_bytes()).expect("standard output");
+    assert!(p99 < Duration::from_secs(3), "{p99:?}");
+}
+
+/// Reading is enough for an attack where what is read is large: a version of a group of 5,000 jobs is written out anew
+/// for each request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_cannot_keep_a_node_busy_with_plain_reads() {
+    let server = Server::new().await;
+    let jobs: String = (0..5_000)
+        .map(|n| format!("  - {{code: J{n:04}, group: gl, type: NOOP, name: 'job number {n}'}}\n"))
+        .collect();
+    server.apply(&format!("groups: {{gl: {{}}}}\njobs:\n{jobs}")).await;
+    let now = Clock::system().now();
+    server.later(now.since(crate::api::server::START));
+    let eve = server.token(&[("gl", Role::Viewer, &[])]).await;
+    let operator = server.token(&[("gl", Role::Operator, &[Permission::Force])]).await;
+    let (_program, mut lines, address) = serve(&server).await;
+    while !send(address, "GET /readyz HTTP/1.1", "").await.0.starts_with("HTTP/1.1 200") {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let is_over = AtomicBool::new(false);
+    let heads: Vec<String> = ["versions/1", "dag"]
+        .iter()
+        .map(|what| format!("GET /api/v1/groups/gl/{what} HTTP/1.1\r\nAuthorization: Bearer {eve}"))
+        .collect();
+    let attacks = (0..30).map(|n| attack(address, &heads[n % 2], "", &is_over));
+    let (answers, ()) =
+        tokio::join!(join_all(attacks), operate_under_attack(address, &operator, &is_over));
+    let answers: Vec<&String> = answers.iter().flatten().collect();
+    assert!(answers.iter().any(|answer| answer.starts_with("HTTP/1.1 200")));
+    assert!(answers.iter().any(|answer| answer.starts_with("HTTP/1.1 429")));
     while let Ok(line) = lines.try_recv() {
         assert!(!line.contains("lease"), "{line}");
     }

@@ -1,5 +1,5 @@
-//! The rules of the house (docs/architecture.md), checked on the sources: who may name whom, which
-//! words stay in which room, and what stands at each door.
+//! The rules of the architecture (docs/architecture.md), checked on the sources: which module may name which, which
+//! words are allowed in which module, and what each module header says.
 
 mod source;
 
@@ -9,48 +9,48 @@ use std::path::Path;
 
 // --- the rules -------------------------------------------------------------------------------------
 
-/// A room: a folder in `src`, or a file there.
-struct Room {
+/// A module at the top: a folder in `src`, or a file there.
+struct Module {
     name: &'static str,
     may_name: &'static [&'static str],
     because: &'static str,
 }
 
-const fn room(
+const fn module(
     name: &'static str,
     may_name: &'static [&'static str],
     because: &'static str,
-) -> Room {
-    Room { name, may_name, because }
+) -> Module {
+    Module { name, may_name, because }
 }
 
-/// Who may name whom, from the ground up: a room stands below every room that names it, which also
-/// makes the table free of circles. Rooms that are planned and not built have their place already.
+/// Which may name which, from the ground up: a module stands below every module that names it, which also
+/// makes the table free of cycles. Modules that are planned and not built have their place already.
 #[rustfmt::skip]
-const ROOMS: &[Room] = &[
-    room("failpoint", &[], "places where a test breaks the program; every room may have one"),
-    room("domain", &[], "rules that need nobody can be tested with plain values"),
-    room("db", &[], "the SQL door serves any tables"),
-    room("wire", &[], "message shapes of another system are plain data"),
-    room("outbound", &[], "whoever calls another program over HTTP calls it in the same way"),
-    room("secret_store", &["domain", "outbound"], "a secret is read in the same way, whoever asks for it"),
-    room("lineage", &["domain"], "texts and a catalogue in, accesses and conflicts out"),
-    room("definition", &["domain"], "text in, jobs out; a fault must be found without a database"),
-    room("import", &["domain", "definition"], "text and rows of other systems in, a definition out"),
-    room("picture", &["domain"], "values in, drawing out"),
-    room("store", &["domain", "db"], "remembers; it decides nothing and starts nothing"),
-    room("handler", &["domain", "lineage", "db", "outbound", "secret_store"], "does one job; what comes of it is not its business"),
-    room("remote", &["domain", "wire", "outbound"], "asks an executor; remembers nothing"),
-    room("notify", &["domain", "outbound"], "carries a notice; the outbox is somebody else's"),
-    room("trace", &["domain", "outbound"], "carries spans; what becomes one is somebody else's"),
-    room("engine", &["domain", "secret_store", "store", "handler", "remote", "notify", "trace"], "brings the floors together"),
-    room("config", &["domain", "db", "outbound", "secret_store", "handler", "remote", "notify", "trace", "engine"], "reads the words of every room's Options"),
-    room("app", &["domain", "db", "wire", "outbound", "secret_store", "lineage", "definition", "import", "picture", "store", "handler", "remote", "notify", "trace", "engine", "config"], "the one place that knows everybody"),
-    room("view", &["domain", "definition", "picture", "store", "engine", "config", "app"], "what is shown is gathered once, for every front door"),
-    room("api", &["domain", "wire", "definition", "picture", "store", "engine", "config", "app", "view"], "requests in, documents out; what changes, the engine and app change"),
-    room("cli", &["domain", "lineage", "definition", "import", "picture", "store", "engine", "config", "app", "view", "api", "outbound"], "words in, words out"),
-    room("main", &["cli"], "maps the result to an exit code"),
-    room("lib", &[], "lists the rooms"),
+const MODULES: &[Module] = &[
+    module("failpoint", &[], "places where a test breaks the program; every module may have one"),
+    module("domain", &[], "rules that need nobody can be tested with plain values"),
+    module("db", &[], "access to SQL serves any tables"),
+    module("wire", &[], "message shapes of another system are plain data"),
+    module("outbound", &[], "whoever calls another program over HTTP calls it in the same way"),
+    module("secret_store", &["domain", "outbound"], "a secret is read in the same way, whoever asks for it"),
+    module("lineage", &["domain"], "texts and a catalogue in, accesses and conflicts out"),
+    module("definition", &["domain"], "text in, jobs out; a fault must be found without a database"),
+    module("import", &["domain", "definition"], "text and rows of other systems in, a definition out"),
+    module("picture", &["domain"], "values in, drawing out"),
+    module("store", &["domain", "db"], "remembers; it decides nothing and starts nothing"),
+    module("handler", &["domain", "lineage", "db", "outbound", "secret_store"], "does one job; what comes of it is not its business"),
+    module("remote", &["domain", "wire", "outbound"], "asks an executor; remembers nothing"),
+    module("notify", &["domain", "outbound"], "carries a notice; the outbox is somebody else's"),
+    module("trace", &["domain", "outbound"], "carries spans; what becomes one is somebody else's"),
+    module("engine", &["domain", "secret_store", "store", "handler", "remote", "notify", "trace"], "brings the layers together"),
+    module("config", &["domain", "db", "outbound", "secret_store", "handler", "remote", "notify", "trace", "engine"], "reads the words of every module's Options"),
+    module("app", &["domain", "db", "wire", "outbound", "secret_store", "lineage", "definition", "import", "picture", "store", "handler", "remote", "notify", "trace", "engine", "config"], "the one place that knows everybody"),
+    module("view", &["domain", "definition", "picture", "store", "engine", "config", "app"], "what is shown is gathered once, for API and command line"),
+    module("api", &["domain", "wire", "definition", "picture", "store", "engine", "config", "app", "view"], "requests in, documents out; what changes, the engine and app change"),
+    module("cli", &["domain", "lineage", "definition", "import", "picture", "store", "engine", "config", "app", "view", "api", "outbound"], "words in, words out"),
+    module("main", &["cli"], "maps the result to an exit code"),
+    module("lib", &[], "lists the modules"),
 ];
 
 /// Words with few homes.
@@ -70,7 +70,7 @@ const BANS: &[Ban] = &[
         words: &["sqlx"],
         within: &[],
         except: &["db/"],
-        because: "one door to SQL keeps one text for three databases",
+        because: "one way to SQL keeps one text for three databases",
     },
     Ban {
         words: &["prometheus_client"],
@@ -119,9 +119,10 @@ const LINES_MAX: usize = 600;
 
 /// Every fault of the sources, given as path below `src` and text.
 fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
-    let order_of =
-        |room: &str| story_order(sources.get(&format!("{room}/mod.rs")).map_or("", String::as_str));
-    let orders = STORIES.map(|room| (room, order_of(room)));
+    let order_of = |module: &str| {
+        story_order(sources.get(&format!("{module}/mod.rs")).map_or("", String::as_str))
+    };
+    let orders = STORIES.map(|module| (module, order_of(module)));
     let inner_orders = inner_orders(sources.get("domain/mod.rs").map_or("", String::as_str));
     let mut found = Vec::new();
     for (path, text) in sources {
@@ -129,12 +130,12 @@ fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
         let code = if is_test(path) { String::new() } else { without_tests(&everything) };
         let mut faults = names(path, &everything);
         faults.extend(banned_words(path, &code));
-        for (room, order) in &orders {
-            faults.extend(story(path, &code, (*room, order)));
+        for (module, order) in &orders {
+            faults.extend(story(path, &code, (*module, order)));
         }
         faults.extend(parts_alone(path, &code, &orders));
         faults.extend(order_in_part(path, &code, &inner_orders));
-        faults.extend(door_plate(path, text));
+        faults.extend(module_header(path, text));
         let lines = code_lines(text, &everything, &code);
         if lines > LINES_MAX && !is_test(path) {
             faults.push(format!("{lines} lines without tests; split it, {LINES_MAX} is the limit"));
@@ -144,7 +145,7 @@ fn faults(sources: &BTreeMap<String, String>) -> Vec<String> {
     found
 }
 
-fn room_of(path: &str) -> &str {
+fn module_of(path: &str) -> &str {
     path.split('/').next().unwrap_or(path).trim_end_matches(".rs")
 }
 
@@ -153,40 +154,40 @@ fn is_test(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.ends_with("_tests.rs")
 }
 
-fn is_door(path: &str) -> bool {
-    let room = room_of(path);
-    !matches!(room, "main" | "lib")
-        && (path == format!("{room}.rs") || path == format!("{room}/mod.rs"))
+fn is_module_root(path: &str) -> bool {
+    let module = module_of(path);
+    !matches!(module, "main" | "lib")
+        && (path == format!("{module}.rs") || path == format!("{module}/mod.rs"))
 }
 
-/// Names of rooms that this room may not name, and ways of naming that hide a room.
+/// Names of modules that this one may not name, and ways of naming that hide one.
 fn names(path: &str, code: &str) -> Vec<String> {
     let mut found = Vec::new();
-    let own = room_of(path);
-    let Some(room) = ROOMS.iter().find(|r| r.name == own) else {
-        return vec![format!("{own} is not in the table of rooms in tests/it/layers.rs")];
+    let own = module_of(path);
+    let Some(module) = MODULES.iter().find(|r| r.name == own) else {
+        return vec![format!("{own} is not in the table of modules in tests/it/layers.rs")];
     };
     if code.contains("super::super") {
-        found.push("no super::super; say crate::room::file".to_owned());
+        found.push("no super::super; say crate::module::file".to_owned());
     }
     let mut paths = after(code, "crate::");
     if own == "main" {
         paths.extend(after(code, "procession::"));
     }
-    if is_door(path) {
-        // Here `super` is the crate; in a module within the file it is the file, and names no room.
+    if is_module_root(path) {
+        // Here `super` is the crate; in a module within the file it is the file, and names no other module.
         paths.extend(after(code, "super::").into_iter().filter(|p| knows(first_word(p))));
     }
     for named in paths {
         let target = first_word(named);
         if target.is_empty() {
             found.push(
-                "no crate::{…} and no crate::*; one `use crate::room::…` per line".to_owned(),
+                "no crate::{…} and no crate::*; one `use crate::module::…` per line".to_owned(),
             );
         } else if !knows(target) {
-            found.push(format!("crate::{target} is not a room"));
-        } else if target != own && !room.may_name.contains(&target) {
-            found.push(format!("{own} may not name {target} ({own}: {})", room.because));
+            found.push(format!("crate::{target} is not a module"));
+        } else if target != own && !module.may_name.contains(&target) {
+            found.push(format!("{own} may not name {target} ({own}: {})", module.because));
         }
     }
     found.dedup();
@@ -194,7 +195,7 @@ fn names(path: &str, code: &str) -> Vec<String> {
 }
 
 fn knows(word: &str) -> bool {
-    ROOMS.iter().any(|r| r.name == word)
+    MODULES.iter().any(|r| r.name == word)
 }
 
 fn banned_words(path: &str, code: &str) -> Vec<String> {
@@ -214,34 +215,34 @@ fn banned_words(path: &str, code: &str) -> Vec<String> {
     found
 }
 
-/// Rooms whose files, or whose folders, stand in an order: each names only those before it. So there is no circle
+/// Modules whose files, or whose folders, stand in an order: each names only those before it. So there is no circle
 /// among them either.
 const STORIES: [&str; 2] = ["domain", "engine"];
 
-/// The parts of a room, as its door names them in story order.
-fn story_order(door: &str) -> Vec<String> {
-    let line = door.lines().find_map(|l| l.strip_prefix("//! Story order: ")).unwrap_or("");
+/// The parts of a module in the order that its header gives.
+fn story_order(header: &str) -> Vec<String> {
+    let line = header.lines().find_map(|l| l.strip_prefix("//! Story order: ")).unwrap_or("");
     line.trim_end_matches('.').split(", ").map(str::to_owned).collect()
 }
 
-/// The file or folder of such a room that a source belongs to; none for its door.
-fn part_of<'a>(path: &'a str, room: &str) -> Option<&'a str> {
-    let rest = path.strip_prefix(room)?.strip_prefix('/')?;
+/// The file or folder of such a module that a source belongs to; none for its `mod.rs`.
+fn part_of<'a>(path: &'a str, module: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(module)?.strip_prefix('/')?;
     let part = rest.split('/').next().unwrap_or(rest).trim_end_matches(".rs");
     (part != "mod").then_some(part)
 }
 
-/// Within such a room a part names only parts that stand before it in the story.
-fn story(path: &str, code: &str, (room, order): (&str, &[String])) -> Vec<String> {
-    let Some(part) = part_of(path, room).filter(|_| !is_test(path)) else {
+/// Within such a module a part names only parts that stand before it.
+fn story(path: &str, code: &str, (module, order): (&str, &[String])) -> Vec<String> {
+    let Some(part) = part_of(path, module).filter(|_| !is_test(path)) else {
         return Vec::new();
     };
     let place = |name: &str| order.iter().position(|o| o == name);
     let Some(own) = place(part) else {
-        return vec![format!("{part} is not in the line `Story order:` of {room}/mod.rs")];
+        return vec![format!("{part} is not in the line `Story order:` of {module}/mod.rs")];
     };
-    let mut named = after(code, &format!("crate::{room}::"));
-    if path == format!("{room}/{part}.rs") || path == format!("{room}/{part}/mod.rs") {
+    let mut named = after(code, &format!("crate::{module}::"));
+    if path == format!("{module}/{part}.rs") || path == format!("{module}/{part}/mod.rs") {
         named.extend(after(code, "super::"));
     }
     let mut found: Vec<String> = named
@@ -255,8 +256,8 @@ fn story(path: &str, code: &str, (room, order): (&str, &[String])) -> Vec<String
 }
 
 /// The files of each folder of the domain in their order, from lines such as `//! - time: time, local_time`.
-fn inner_orders(door: &str) -> BTreeMap<String, Vec<String>> {
-    let lines = door.lines().filter_map(|line| line.strip_prefix("//! - ")?.split_once(": "));
+fn inner_orders(header: &str) -> BTreeMap<String, Vec<String>> {
+    let lines = header.lines().filter_map(|line| line.strip_prefix("//! - ")?.split_once(": "));
     lines
         .map(|(part, files)| (part.to_owned(), files.split(", ").map(str::to_owned).collect()))
         .collect()
@@ -280,10 +281,10 @@ fn order_in_part(path: &str, code: &str, orders: &BTreeMap<String, Vec<String>>)
     found
 }
 
-/// Within the engine whoever names something names its part: what its door hands on to other rooms would hide where
+/// Within the engine whoever names something names its part: what its `mod.rs` re-exports for other modules would hide where
 /// an arrow leads.
 fn parts_alone(path: &str, code: &str, orders: &[(&str, Vec<String>)]) -> Vec<String> {
-    let order = orders.iter().find(|(room, _)| *room == "engine").map(|(_, order)| order);
+    let order = orders.iter().find(|(module, _)| *module == "engine").map(|(_, order)| order);
     let (Some(order), Some(part)) = (order, part_of(path, "engine")) else { return Vec::new() };
     let named = after(code, "crate::engine::").into_iter().map(first_word);
     let hidden = named.filter(|name| !order.iter().any(|o| o == name));
@@ -294,10 +295,10 @@ fn parts_alone(path: &str, code: &str, orders: &[(&str, Vec<String>)]) -> Vec<St
     found
 }
 
-/// What stands at the door of a room: who it is, whom it may name, and what always holds.
-fn door_plate(path: &str, text: &str) -> Vec<String> {
-    let own = room_of(path);
-    let Some(room) = ROOMS.iter().find(|r| r.name == own && is_door(path)) else {
+/// The header of a module: what it does, what it may name, and what always holds.
+fn module_header(path: &str, text: &str) -> Vec<String> {
+    let own = module_of(path);
+    let Some(module) = MODULES.iter().find(|r| r.name == own && is_module_root(path)) else {
         return Vec::new();
     };
     let mut lines = text.lines();
@@ -309,9 +310,9 @@ fn door_plate(path: &str, text: &str) -> Vec<String> {
     let listed = line().strip_prefix("//! May name: ").and_then(|l| l.split_once(". Never: "));
     match listed {
         None => found.push("line 2 must be `//! May name: … . Never: …`".to_owned()),
-        Some((list, _)) if !same_rooms(list, room) => found.push(format!(
-            "the door plate says `May name: {list}`, the table in tests/it/layers.rs says {:?}",
-            room.may_name
+        Some((list, _)) if !same_modules(list, module) => found.push(format!(
+            "the module header says `May name: {list}`, the table in tests/it/layers.rs says {:?}",
+            module.may_name
         )),
         Some(_) => {}
     }
@@ -321,30 +322,30 @@ fn door_plate(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// A plate may leave out rooms that are not built yet; it may not list more than the table.
-fn same_rooms(list: &str, room: &Room) -> bool {
+/// A header may leave out modules that are not built yet; it may not list more than the table.
+fn same_modules(list: &str, module: &Module) -> bool {
     match list {
-        "nothing of ours" => room.may_name.is_empty(),
-        "everything" => room.name == "app",
+        "nothing of ours" => module.may_name.is_empty(),
+        "everything" => module.name == "app",
         _ => {
             let built = |name: &&&str| !PLANNED.contains(*name);
             let listed: Vec<&str> = list.split(", ").collect();
-            listed.iter().all(|name| room.may_name.contains(name))
-                && room.may_name.iter().filter(built).all(|name| listed.contains(name))
+            listed.iter().all(|name| module.may_name.contains(name))
+                && module.may_name.iter().filter(built).all(|name| listed.contains(name))
         }
     }
 }
 
-/// Rooms that have a place in the table and no code yet.
+/// Modules that have a place in the table and no code yet.
 const PLANNED: &[&str] = &[];
 
 /// A name that stands below its user cannot be part of a circle.
-fn table_faults(rooms: &[Room]) -> Vec<String> {
+fn table_faults(modules: &[Module]) -> Vec<String> {
     let mut found = Vec::new();
-    for (at, room) in rooms.iter().enumerate() {
-        for name in room.may_name {
-            if !rooms[..at].iter().any(|r| r.name == *name) {
-                found.push(format!("{} names {name}, which does not stand below it", room.name));
+    for (at, module) in modules.iter().enumerate() {
+        for name in module.may_name {
+            if !modules[..at].iter().any(|r| r.name == *name) {
+                found.push(format!("{} names {name}, which does not stand below it", module.name));
             }
         }
     }
@@ -366,7 +367,7 @@ fn read_sources(folder: &Path, below: &str, sources: &mut BTreeMap<String, Strin
 }
 
 #[test]
-fn the_sources_keep_the_rules_of_the_house() {
+fn the_sources_keep_the_rules_of_the_architecture() {
     let mut sources = BTreeMap::new();
     // The application last: each crate has a lib.rs, and both list modules and nothing else.
     for folder in ["crates/core/src", "src"] {
@@ -392,22 +393,22 @@ fn the_pure_crate_depends_on_no_runtime() {
 }
 
 #[test]
-fn the_table_has_no_circle() {
-    assert_eq!(table_faults(ROOMS), Vec::<String>::new());
-    let circle = [room("a", &["b"], ""), room("b", &["a"], "")];
-    assert_eq!(table_faults(&circle), ["a names b, which does not stand below it"]);
+fn the_table_has_no_cycle() {
+    assert_eq!(table_faults(MODULES), Vec::<String>::new());
+    let cycle = [module("a", &["b"], ""), module("b", &["a"], "")];
+    assert_eq!(table_faults(&cycle), ["a names b, which does not stand below it"]);
 }
 
 /// The faults of one file, beside a domain and an engine whose stories are short.
 fn faults_of(path: &str, text: &str) -> Vec<String> {
-    let door = "//! domain: decides. In: a. Out: b.\n//! May name: nothing of ours. Never: c.\n\
+    let header = "//! domain: decides. In: a. Out: b.\n//! May name: nothing of ours. Never: c.\n\
                 //! Invariant: d.\n//! Story order: first, second, folder.\n//!\n\
                 //! - folder: low, high\n";
     let engine = "//! engine: a. In: a. Out: b.\n//! May name: domain, secret_store, store, handler, remote, \
                   notify, trace. Never: c.\n//! Invariant: d.\n\
                   //! Story order: clock, attempt, dispatch, trigger.\n";
     let mut sources = BTreeMap::from([
-        ("domain/mod.rs".to_owned(), door.to_owned()),
+        ("domain/mod.rs".to_owned(), header.to_owned()),
         ("engine/mod.rs".to_owned(), engine.to_owned()),
     ]);
     sources.insert(path.to_owned(), text.to_owned());
@@ -431,8 +432,8 @@ const FAULTY: &[(&str, &str, &str)] = &[
     ("main.rs", "use procession::engine::Engine;", "main may not name engine"),
     ("store/job.rs", "use crate::{db, domain};", "no crate::{…}"),
     ("store/job.rs", "use super::super::domain;", "no super::super"),
-    ("store/job.rs", "use crate::Thing;", "crate::Thing is not a room"),
-    ("attic/mod.rs", "", "attic is not in the table of rooms"),
+    ("store/job.rs", "use crate::Thing;", "crate::Thing is not a module"),
+    ("attic/mod.rs", "", "attic is not in the table of modules"),
     ("store/job.rs", "fn f() { sqlx::query(\"x\"); }", "sqlx does not belong here"),
     ("store/job.rs", "use tokio::{sync::watch, spawn};", "tokio::spawn does not belong here"),
     (
@@ -470,7 +471,7 @@ const FAULTY: &[(&str, &str, &str)] = &[
     (
         "store/mod.rs",
         "//! store: x.\n//! May name: domain, api. Never: x.\n",
-        "the door plate says",
+        "the module header says",
     ),
     (
         "store/mod.rs",

@@ -1,4 +1,4 @@
-//! Reads Rust as far as the rules of the house need it: no comments, no literals, no tests.
+//! Reads Rust as far as the rules of the architecture need it: no comments, no literals, no tests.
 
 /// What follows each place where `word` stands as a whole word.
 pub(super) fn after<'a>(code: &'a str, word: &str) -> Vec<&'a str> {
