@@ -61,7 +61,7 @@ use crate::engine;
 use crate::engine::News;
 use crate::engine::clock::Clock;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::retention::{self, Sweeper, Wish};
+use crate::engine::retention::{self, RemovalOrder, Sweeper};
 use crate::engine::trigger::TriggerDatabases;
 use crate::engine::trigger::core::TriggerCore;
 use crate::handler::HANDLERS;
@@ -198,7 +198,7 @@ impl App {
     }
 
     /// What removes old rows because an operator says so, in a process that does nothing else.
-    pub fn sweeper_by_hand(&self, options: retention::Options, wish: Wish) -> Sweeper {
+    pub fn sweeper_by_hand(&self, options: retention::Options, wish: RemovalOrder) -> Sweeper {
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
         let me = NodeId(format!("retention-run-{}-{id}", std::process::id()));
         Sweeper::new((self.db.clone(), self.clock.clone()), me, options, wish)

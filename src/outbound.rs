@@ -19,14 +19,14 @@ use url::{Host, Url};
 
 /// What a way is protected by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum TransportProtection {
     /// TLS; the authorities that the machine trusts are read, which takes some milliseconds of its disk.
     Tls,
     /// Nothing.
     Clear,
 }
 
-impl Way {
+impl TransportProtection {
     /// The way to a URL.
     pub fn to(url: &Url) -> Self {
         if url.scheme() == "https" { Self::Tls } else { Self::Clear }
@@ -35,7 +35,7 @@ impl Way {
 
 /// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
 /// anything may take is the caller's to add.
-pub fn client(way: Way) -> Result<ClientBuilder, String> {
+pub fn client(way: TransportProtection) -> Result<ClientBuilder, String> {
     Ok(client_of(tls(way)?))
 }
 
@@ -56,10 +56,10 @@ pub fn built(builder: ClientBuilder) -> Result<reqwest::Client, String> {
     builder.build().map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
 }
 
-fn tls(way: Way) -> Result<ClientConfig, String> {
+fn tls(way: TransportProtection) -> Result<ClientConfig, String> {
     let roots = match way {
-        Way::Tls => machine_roots()?,
-        Way::Clear => RootCertStore::empty(),
+        TransportProtection::Tls => machine_roots()?,
+        TransportProtection::Clear => RootCertStore::empty(),
     };
     tls_with(roots)
 }

@@ -13,7 +13,7 @@ use procession::domain::schedule::trigger::{
 };
 use procession::domain::schedule::{Schedule, Timing};
 use procession::domain::time::Millis;
-use procession::store::trigger::{Standing, advance};
+use procession::store::trigger::{ScheduleProgress, advance};
 
 /// A schedule to be.
 pub(crate) struct Wanted {
@@ -55,7 +55,7 @@ pub(crate) async fn plant(place: &Place, wanted: Vec<Wanted>) -> Result<()> {
     for (number, wanted) in (1i64..).zip(wanted) {
         let trigger = trigger(number, &wanted)?;
         let next = trigger.next_after(&Default::default(), wanted.from.plus(-1))?;
-        standings.push(Standing {
+        standings.push(ScheduleProgress {
             trigger_id: trigger.trigger_id,
             revision: 1,
             next_time: next.map(|planned| planned.at),

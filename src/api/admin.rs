@@ -6,12 +6,12 @@
 //! away nothing is answered at all: some clients take a refusal for the end of the matter, and make a run
 //! that ended well a failed one; all of them repeat what broke off.
 
-use crate::api::client_address::Way;
+use crate::api::client_address::RequestOrigin;
 use crate::api::state::House;
 use crate::api::tls::ConnectionSecurity;
 use crate::domain::executor::LogId;
 use crate::engine::xxl::admin::registry_api::{Pass, Refused};
-use crate::store::executor_run::Told;
+use crate::store::executor_run::ReportedRunEnd;
 use crate::wire::xxl::{
     APP_NAME_HEADER, EXECUTOR_GROUP, Registry, Reply, TOKEN_HEADER, read_callbacks,
 };
@@ -66,11 +66,12 @@ pub(super) async fn asked(State(house): State<Arc<House>>, request: Request) -> 
     let (parts, body) = request.into_parts();
     // Behind a proxy of ours that says for whom it asks, that address counts. Where there is no connection
     // there is none either, and nobody is at it.
-    let peer = Way::of(&parts, &house.doorway).ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let peer =
+        RequestOrigin::of(&parts, &house.doorway).ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     // Some clients leave a second slash before the word, or one behind it.
     let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
-    let asked = Asked { house: &house, peer, security, word, method: &parts.method };
+    let asked = AdminRequest { house: &house, peer, security, word, method: &parts.method };
     let reply = match asked.answer(&parts.headers, body).await {
         Ok(reply) => reply,
         Err(error) => {
@@ -95,7 +96,7 @@ fn no_answer() -> Response {
     Body::from_stream(broken).into_response()
 }
 
-struct Asked<'a> {
+struct AdminRequest<'a> {
     house: &'a House,
     peer: IpAddr,
     security: ConnectionSecurity,
@@ -103,7 +104,7 @@ struct Asked<'a> {
     method: &'a Method,
 }
 
-impl Asked<'_> {
+impl AdminRequest<'_> {
     /// An error is one of the database.
     async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Reply> {
         if self.house.needs_executor_certificate && self.security != ConnectionSecurity::MutualTls {
@@ -201,7 +202,7 @@ impl Asked<'_> {
         if items.len() > ENDS_MAX {
             return Ok(Err(Refused::TooMany(items.len(), ENDS_MAX)));
         }
-        let ends = items.into_iter().map(|item| Told {
+        let ends = items.into_iter().map(|item| ReportedRunEnd {
             log_id: LogId(item.log_id),
             code: item.handle_code,
             msg: item.handle_msg,

@@ -30,7 +30,7 @@ pub(super) fn noun() -> Noun {
 /// Which acts; what is left out does not matter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListActsQuery {
     /// By this user.
     actor: Option<String>,
     /// Of this name: force-success, schedule pause.
@@ -78,7 +78,7 @@ struct File {
 /// Acts in one file. Their details may be long, and all are held at once.
 const IN_A_FILE: usize = 5_000;
 
-impl Which {
+impl ListActsQuery {
     fn filter(&self) -> Result<Filter, Problem> {
         fn read<T, E: std::fmt::Display>(
             name: &str,
@@ -103,7 +103,7 @@ impl Which {
     }
 }
 
-async fn read(ask: &Ask, which: &Which, limit: usize) -> Result<Page<Act>, Problem> {
+async fn read(ask: &Ask, which: &ListActsQuery, limit: usize) -> Result<Page<Act>, Problem> {
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let (filter, told) = (which.filter()?, authorize::told(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
@@ -112,7 +112,7 @@ async fn read(ask: &Ask, which: &Which, limit: usize) -> Result<Page<Act>, Probl
     Ok(Page::of(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Act>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListActsQuery) -> Result<Page<Act>, Problem> {
     let limit = page::limit(which.limit)?;
     read(&ask, &which, limit).await
 }
@@ -125,7 +125,8 @@ async fn export(ask: Ask, _: Nothing, file: File) -> Result<Response, Problem> {
     };
     let File { actor, action, group, batch_no, job, from, to, cursor, .. } = file;
     let is_first = cursor.is_none();
-    let which = Which { actor, action, group, batch_no, job, from, to, limit: None, cursor };
+    let which =
+        ListActsQuery { actor, action, group, batch_no, job, from, to, limit: None, cursor };
     let page = read(&ask, &which, IN_A_FILE).await?;
     let head = if is_first { form.head() } else { String::new() };
     let lines = page.items.iter().map(|act| form.line(act));

@@ -9,7 +9,7 @@ use crate::domain::job::JobDef;
 use crate::domain::job::secret::name_a_secret;
 use crate::domain::time::Millis;
 use crate::store::audit::Entry;
-use crate::store::seen::Told;
+use crate::store::seen::AuditScope;
 use crate::store::{self, Tx, job_list};
 use anyhow::Context as _;
 use serde_json::Value;
@@ -155,12 +155,12 @@ pub(super) fn unless_all_are_seen<'a>(
 
 /// What of a log the caller is told: what is about groups that it sees; what is about no group (users,
 /// secrets, settings, old rows) only who administers all.
-pub(super) fn told(ask: &Ask) -> Result<Told, Problem> {
+pub(super) fn told(ask: &Ask) -> Result<AuditScope, Problem> {
     let grants = &ask.caller()?.grants;
     Ok(match grants.places(Permission::View) {
-        None if grants.allow_everywhere(Permission::Admin) => Told::All,
-        None => Told::AllGroups,
-        Some(groups) => Told::Groups(groups),
+        None if grants.allow_everywhere(Permission::Admin) => AuditScope::All,
+        None => AuditScope::AllGroups,
+        Some(groups) => AuditScope::Groups(groups),
     })
 }
 

@@ -50,7 +50,7 @@ pub(super) fn noun() -> Noun {
 /// Which batches, and how.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct BackfillRequest {
     /// The group whose batches are run.
     group: String,
     /// `202401..202412`, `202412..202401`, `2024Q1..2025Q2`, a list `A,B,C`, or both.
@@ -118,7 +118,7 @@ struct Begun {
     refused: Option<String>,
 }
 
-impl Wish {
+impl BackfillRequest {
     async fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
         let group = authorize::group(ask, Permission::Run, &self.group)?;
         authorize::secret_params(ask, &[&group], &self.params).await?;
@@ -168,14 +168,14 @@ fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
     }
 }
 
-async fn preview(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
+async fn preview(ask: Ask, _: Nothing, wish: BackfillRequest) -> Result<Begun, Problem> {
     let request = wish.request(&ask, None).await?;
     let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
     let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
     Ok(begun(&found, &request, None))
 }
 
-async fn start(ask: Ask, _: Nothing, wish: Wish) -> Result<Begun, Problem> {
+async fn start(ask: Ask, _: Nothing, wish: BackfillRequest) -> Result<Begun, Problem> {
     if wish.dry_run {
         return preview(ask, Nothing {}, wish).await;
     }

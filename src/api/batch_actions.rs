@@ -42,14 +42,14 @@ pub(super) fn noun() -> Noun {
 /// What is to be done to which jobs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct BatchActionRequest {
     /// What.
     action: ActionWord,
     /// To these jobs, by code or alias.
     #[serde(default)]
     jobs: Vec<String>,
     /// To the jobs that this fits and to which it can be done; in place of `jobs`.
-    filter: Option<Which>,
+    filter: Option<JobSelection>,
     /// How far, and how.
     #[serde(default)]
     options: Options,
@@ -97,7 +97,7 @@ enum ActionWord {
 /// Jobs of a batch by what they are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct JobSelection {
     /// In one of these states, `FAILED,TIMEOUT`.
     status: Option<String>,
     /// With this in their code or name.
@@ -159,7 +159,7 @@ struct Holder {
     pid: i64,
 }
 
-impl Wish {
+impl BatchActionRequest {
     fn action(&self) -> Result<Action, Problem> {
         use ActionWord as W;
         let o = &self.options;
@@ -219,7 +219,7 @@ impl Wish {
     }
 }
 
-impl Which {
+impl JobSelection {
     async fn jobs(&self, ask: &Ask, batch: &Batch, act: Action) -> Result<Vec<JobCode>, Problem> {
         let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
@@ -263,7 +263,7 @@ fn state(word: &str) -> Result<QueueStatus, Problem> {
     })
 }
 
-async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
+async fn act(ask: Ask, at: BatchPath, wish: BatchActionRequest) -> Result<Deed, Problem> {
     let action = wish.action()?;
     let batch =
         authorize::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str()))
@@ -293,7 +293,7 @@ async fn act(ask: Ask, at: BatchPath, wish: Wish) -> Result<Deed, Problem> {
     }
     let now = authorize::now(&ask).await?;
     match operator_actions::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
-        Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, Written::Yes)),
+        Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, ActionOutcome::Yes)),
         Err(error) if error.is::<Moved>() => moved(plan.look(&ask).await?.1),
         Err(error) => Err(error.into()),
     }
@@ -321,7 +321,7 @@ struct Plan<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum ActionOutcome {
     Yes,
     No,
 }
@@ -348,11 +348,11 @@ impl Plan<'_> {
             let own = store::batch::snapshot(&mut tx, self.batch.batch_id).await?;
             changes.extend(app::differences(&own, latest).iter().map(ToString::to_string));
         }
-        let deed = self.deed(&ahead, changes, Written::No);
+        let deed = self.deed(&ahead, changes, ActionOutcome::No);
         Ok((ahead, deed))
     }
 
-    fn deed(&self, acted: &Acted, definition_changes: Vec<String>, written: Written) -> Deed {
+    fn deed(&self, acted: &Acted, definition_changes: Vec<String>, written: ActionOutcome) -> Deed {
         let lines: Vec<Row> = acted.lines.iter().map(Row::of).collect();
         let reopens = acted.batch.status.is_final();
         let holder = acted.holder.as_ref();
@@ -369,7 +369,7 @@ impl Plan<'_> {
             }
         };
         Deed {
-            written: written == Written::Yes,
+            written: written == ActionOutcome::Yes,
             count: lines.len(),
             seen: self.seen(&acted.lines, &definition_changes),
             needs: vec![self.action.permission().as_str()],

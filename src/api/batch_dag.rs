@@ -61,7 +61,7 @@ struct Draw {
     /// Whether positions are worked out here.
     layout: LayoutWish,
     /// Where the arrows run to.
-    direction: Way,
+    direction: DagDirection,
 }
 
 /// What the jobs of one node have in common.
@@ -95,7 +95,7 @@ enum LayoutWish {
 
 /// Where the arrows run to.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-enum Way {
+enum DagDirection {
     /// From left to right.
     #[default]
     #[serde(rename = "LR", alias = "lr")]
@@ -150,8 +150,8 @@ impl Draw {
                 LayoutWish::None => Placing::None,
             },
             direction: match self.direction {
-                Way::Lr => Direction::Lr,
-                Way::Tb => Direction::Tb,
+                DagDirection::Lr => Direction::Lr,
+                DagDirection::Tb => Direction::Tb,
             },
             lang: ask.lang,
             generated_at: None,

@@ -14,7 +14,7 @@ use crate::store;
 use crate::store::log::LogLine;
 use crate::view::batch::View;
 use crate::view::job_of_batch::Panel;
-use crate::view::log::{self, Line, Wanted};
+use crate::view::log::{self, Line, LogSelection};
 use anyhow::Context as _;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
@@ -113,7 +113,7 @@ async fn one(ask: Ask, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
 /// Which lines.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Which {
+struct LogLinesQuery {
     /// Only of this start of the job.
     attempt: Option<u32>,
     /// Behind this line, `ATTEMPT:LINE_NO`: those that came since.
@@ -153,8 +153,8 @@ fn spot(name: &str, said: &str) -> Result<(u32, u64), Problem> {
     read.ok_or_else(refused)
 }
 
-impl Which {
-    fn wanted(&self) -> Result<(Wanted, usize), Problem> {
+impl LogLinesQuery {
+    fn wanted(&self) -> Result<(LogSelection, usize), Problem> {
         let limit = match self.limit.unwrap_or(1_000) {
             n @ 1..=LINES_MAX => n as usize,
             n => {
@@ -171,15 +171,15 @@ impl Which {
         let wanted = match self.before.as_deref() {
             Some(said) => {
                 let (attempt, line) = spot("before", said)?;
-                Wanted::Before(attempt, line)
+                LogSelection::Before(attempt, line)
             }
-            None => Wanted::After(after.0, after.1),
+            None => LogSelection::After(after.0, after.1),
         };
         Ok((wanted, limit))
     }
 }
 
-async fn lines(ask: Ask, of: OfJob, which: Which) -> Result<Lines, Problem> {
+async fn lines(ask: Ask, of: OfJob, which: LogLinesQuery) -> Result<Lines, Problem> {
     let (wanted, limit) = which.wanted()?;
     // The state is read before the lines: when it is final, no line comes after.
     let (batch, row) = of.row(&ask).await?;
@@ -187,10 +187,10 @@ async fn lines(ask: Ask, of: OfJob, which: Which) -> Result<Lines, Problem> {
     let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut found = log::lines(app, row.queue_id, wanted, most).await?;
     found.retain(|line| which.attempt.is_none_or(|only| only == line.attempt));
-    let more = found.len() > limit && matches!(wanted, Wanted::After(..));
+    let more = found.len() > limit && matches!(wanted, LogSelection::After(..));
     match wanted {
-        Wanted::After(..) => found.truncate(limit),
-        Wanted::Before(..) => drop(found.drain(..found.len().saturating_sub(limit))),
+        LogSelection::After(..) => found.truncate(limit),
+        LogSelection::Before(..) => drop(found.drain(..found.len().saturating_sub(limit))),
     }
     let last = found.last().map(|line| format!("{}:{}", line.attempt, line.line_no));
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
@@ -309,7 +309,7 @@ type Piece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
 
 /// The next lines of a file, and where it goes on; none at its end.
 async fn piece(ask: &Ask, row: QueueId, after: (u32, u64), only: Option<u32>) -> Option<Piece> {
-    let found = log::lines(&ask.house.app, row, Wanted::After(after.0, after.1), PIECE).await;
+    let found = log::lines(&ask.house.app, row, LogSelection::After(after.0, after.1), PIECE).await;
     let found = match found {
         Ok(found) => found,
         // The body breaks off, which is what a reader of half a file must see.

@@ -53,7 +53,7 @@ async fn gantt(ask: Ask, of: BatchPath, _: Nothing) -> Result<Times, Problem> {
 /// Which part of a grid.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Which {
+struct GridQuery {
     /// How many batches, 1 to 100; 20 when it is left out.
     batches: Option<u32>,
     /// Jobs with this text in their code.
@@ -72,12 +72,12 @@ fn between(name: &str, asked: Option<u32>, usual: u32, most: u32) -> Result<u32,
     }
 }
 
-async fn grid(ask: Ask, of: GroupPath, which: Which) -> Result<Grid, Problem> {
+async fn grid(ask: Ask, of: GroupPath, which: GridQuery) -> Result<Grid, Problem> {
     let code = authorize::group(&ask, Permission::View, &of.group)?;
     let from = which.cursor.as_deref().map(str::parse::<usize>).transpose();
     let refused =
         |_| Problem::unreadable("cursor: send the value of `next` as it was given, or none");
-    let wanted = grid::Wanted {
+    let wanted = grid::GridRequest {
         batches: between("batches", which.batches, 20, BATCHES)?,
         text: which.q.filter(|q| !q.trim().is_empty()),
         from: from.map_err(refused)?.unwrap_or(0),

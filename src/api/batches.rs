@@ -11,7 +11,7 @@ use crate::domain::access::Permission;
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::time::Millis;
-use crate::store::batch::Asked;
+use crate::store::batch::BatchFilter;
 use crate::view::batch::View;
 use crate::view::batches::{Brief, Listed};
 use crate::view::change::Changed;
@@ -59,7 +59,7 @@ pub(super) fn noun() -> Noun {
 /// Which batches.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct ListBatchesQuery {
     /// Of these groups, separated by commas.
     group: Option<String>,
     /// In one of these states, separated by commas: `RUNNING,KILLING`.
@@ -80,8 +80,8 @@ pub(super) struct Which {
     cursor: Option<String>,
 }
 
-impl Which {
-    fn asked(&self, ask: &Ask) -> Result<Asked, Problem> {
+impl ListBatchesQuery {
+    fn asked(&self, ask: &Ask) -> Result<BatchFilter, Problem> {
         let statuses = words(self.status.as_deref()).map(|word| {
             let refused = || {
                 let known = BatchStatus::ALL.map(BatchStatus::as_str).join(", ");
@@ -90,7 +90,7 @@ impl Which {
             BatchStatus::parse(&word.to_uppercase()).ok_or_else(refused)
         });
         let batch_no = self.batch_no.as_deref().map(BatchNo::parse).transpose();
-        Ok(Asked {
+        Ok(BatchFilter {
             groups: seen_groups(ask, self.group.as_deref())?,
             batch_no: batch_no.map_err(|e| Problem::unreadable(format!("batch_no: {e}")))?,
             text: self.q.clone().filter(|q| !q.trim().is_empty()),
@@ -148,7 +148,7 @@ pub(super) fn seen_groups(
     Ok(Some(named.filter(allowed).collect()))
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Brief>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListBatchesQuery) -> Result<Page<Brief>, Problem> {
     let limit = page::limit(which.limit)?;
     let app = &ask.house.app;
     let asked = which.asked(&ask)?;

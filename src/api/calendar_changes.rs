@@ -52,7 +52,7 @@ pub(super) fn noun() -> Noun {
 /// What a calendar is to be.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Sent {
+struct CalendarRequest {
     /// A file with its days; without one, name and weekend alone change.
     text: Option<String>,
     /// The form of `text`; JSON when it is left out.
@@ -175,7 +175,7 @@ fn guarded_calendar(
     })
 }
 
-async fn put(ask: Ask, at: CodePath, sent: Sent) -> Result<Changed, Problem> {
+async fn put(ask: Ask, at: CodePath, sent: CalendarRequest) -> Result<Changed, Problem> {
     let how = if sent.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
         Apply::Write => Some(authorize::reason(sent.reason.as_deref())?),

@@ -66,7 +66,7 @@ async fn one(ask: Ask, at: CodePath, year: Year) -> Result<Value, Problem> {
 /// Which days.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct CalendarDaysQuery {
     /// First day, 2026-07-01.
     from: String,
     /// Last day; 62 days in all at most.
@@ -82,7 +82,7 @@ struct Asked {
 /// Most days at once.
 const DAYS: i64 = 62;
 
-async fn month(ask: Ask, _: Nothing, asked: Asked) -> Result<Page<Day>, Problem> {
+async fn month(ask: Ask, _: Nothing, asked: CalendarDaysQuery) -> Result<Page<Day>, Problem> {
     let day = |name: &str, text: &str| {
         let read = text.parse::<NaiveDate>();
         read.map_err(|_| Problem::unreadable(format!("{name}: write a day, 2026-07-01")))

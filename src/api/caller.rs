@@ -1,12 +1,12 @@
 //! Who asks: the caller of a request, and what the caller may do to which thing.
 
 use crate::api::carry_out::ReplayedChange;
-use crate::api::client_address::Way;
+use crate::api::client_address::RequestOrigin;
 use crate::api::connection_limit::Connection;
 use crate::api::denied_requests::CallerName;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::state::House;
-use crate::app::access::{Authority, Known};
+use crate::app::access::{Authority, KnownCaller};
 use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Grants, Permission};
 use crate::domain::id::GroupCode;
@@ -43,7 +43,7 @@ pub struct Caller {
     /// How it was proved who asks.
     pub proof: Proof,
     /// The account, and what was shown.
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<KnownCaller>,
 }
 
 /// How it was proved who asks.
@@ -65,7 +65,7 @@ pub struct Ask {
     /// Who asks; none only where a route needs nothing.
     caller: Option<Caller>,
     /// The way the request came.
-    pub(super) way: Way,
+    pub(super) way: RequestOrigin,
     /// In which language the answer's sentences are.
     pub lang: Lang,
     /// The headers of the request.
@@ -96,7 +96,7 @@ impl Ask {
         parts: &Parts,
         needs: Needs,
     ) -> Result<Self, Problem> {
-        let way = Way::of(parts, &house.doorway);
+        let way = RequestOrigin::of(parts, &house.doorway);
         let approved = parts.extensions.get::<Arc<ReplayedChange>>().cloned();
         let caller = match (&approved, needs) {
             (Some(approved), _) => Some(house.author_of(approved).await?),
@@ -138,7 +138,7 @@ impl Ask {
     async fn caller_of(
         house: &Arc<House>,
         parts: &Parts,
-        (way, needs): (&Way, Needs),
+        (way, needs): (&RequestOrigin, Needs),
     ) -> Result<Option<Caller>, Problem> {
         match needs {
             Needs::Nothing => Ok(None),

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 /// The way a request came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct RequestOrigin {
     /// The address of whoever asks.
     pub address: String,
     /// Whether the browser speaks TLS.
@@ -34,7 +34,7 @@ pub(super) enum Transport {
 /// What the session's cookie is called, with and without TLS. `__Host-` lets no neighbour set it.
 const COOKIES: (&str, &str) = ("__Host-procession", "procession");
 
-impl Way {
+impl RequestOrigin {
     /// The way of a request.
     pub(super) fn of(parts: &Parts, doorway: &Doorway) -> Self {
         let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
@@ -185,8 +185,8 @@ mod tests {
         settings: &str,
         peer: &str,
         pairs: &[(&'static str, &'static str)],
-    ) -> Way {
-        Way::told(&headers(pairs), peer.parse().ok(), security, &doorway(settings))
+    ) -> RequestOrigin {
+        RequestOrigin::told(&headers(pairs), peer.parse().ok(), security, &doorway(settings))
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(tls(proxy, &[]).transport, Transport::Tls);
     }
 
-    fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> Way {
+    fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> RequestOrigin {
         over(ConnectionSecurity::Clear, settings, peer, pairs)
     }
 

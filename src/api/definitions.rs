@@ -6,7 +6,7 @@ use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::second_person::{GuardedChange, changed_since, fingerprint_of};
-use crate::api::uploaded_definition::Sent;
+use crate::api::uploaded_definition::UploadedDefinition;
 use crate::app::{Applied, Apply, Authorship, DefinitionChange, Guard};
 use crate::definition::{Change, How, Loaded, Thing};
 use crate::domain::access::Permission;
@@ -63,9 +63,9 @@ pub(super) fn noun() -> Noun {
 
 /// A definition, and what is said about it.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Wanted {
+pub(super) struct DefinitionRequest {
     #[serde(flatten)]
-    sent: Sent,
+    sent: UploadedDefinition,
     /// What the change is for; the versions and the audit log keep it.
     remark: Option<String>,
     /// The same as `remark`.
@@ -150,7 +150,7 @@ fn sees(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
     demands.groups.keys().try_for_each(see)
 }
 
-async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem> {
+async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checked, Problem> {
     let bad = |faults| Checked {
         ok: false,
         faults,
@@ -187,7 +187,11 @@ async fn check(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Checked, Problem>
 
 /// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for
 /// somebody who may not have it executed.
-async fn preflight(ask: Ask, _: Nothing, wanted: Wanted) -> Result<PreflightDocument, Problem> {
+async fn preflight(
+    ask: Ask,
+    _: Nothing,
+    wanted: DefinitionRequest,
+) -> Result<PreflightDocument, Problem> {
     let loaded = wanted.sent.sound(&ask).await?;
     let (app, defs) = (&ask.house.app, &loaded.definition);
     let stored = app.definition().await?;
@@ -201,12 +205,12 @@ async fn preflight(ask: Ask, _: Nothing, wanted: Wanted) -> Result<PreflightDocu
     Ok(PreflightDocument::of(&report))
 }
 
-async fn diff(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
+async fn diff(ask: Ask, _: Nothing, mut wanted: DefinitionRequest) -> Result<Outcome, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     store(&ask, &loaded, (&wanted, Apply::DryRun), sees).await
 }
 
-async fn apply(ask: Ask, _: Nothing, mut wanted: Wanted) -> Result<Outcome, Problem> {
+async fn apply(ask: Ask, _: Nothing, mut wanted: DefinitionRequest) -> Result<Outcome, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
     store(&ask, &loaded, (&wanted, how), may).await
@@ -217,7 +221,7 @@ fn by(ask: &Ask, remark: Option<&str>) -> Result<Authorship, Problem> {
     Ok(Authorship { by: ask.operator()?, remark: remark.map(str::to_owned) })
 }
 
-impl Wanted {
+impl DefinitionRequest {
     fn said(&self) -> Option<&str> {
         self.remark.as_deref().or(self.reason.as_deref())
     }
@@ -226,7 +230,7 @@ impl Wanted {
 async fn store(
     ask: &Ask,
     loaded: &Loaded,
-    (wanted, how): (&Wanted, Apply),
+    (wanted, how): (&DefinitionRequest, Apply),
     look: fn(&Ask, &Demands) -> Result<(), Problem>,
 ) -> Result<Outcome, Problem> {
     let remark = match how {

@@ -54,7 +54,7 @@ pub(super) fn noun() -> Noun {
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct StreamedEvent {
     /// Up to which change of a job all has been told with it.
     id: i64,
     /// `batch` or `job`.
@@ -64,7 +64,7 @@ pub(super) struct Told {
     data: Value,
 }
 
-impl Told {
+impl StreamedEvent {
     pub(super) fn job(changed: &Changed) -> Self {
         let batch = &changed.batch;
         let data = json!({
@@ -91,7 +91,7 @@ impl Told {
 
 /// Where those who listen hear.
 pub(super) struct Hub {
-    told: broadcast::Sender<Arc<Told>>,
+    told: broadcast::Sender<Arc<StreamedEvent>>,
     /// What was seen last; none while nobody listens.
     watch: Mutex<Option<Watch>>,
 }
@@ -157,7 +157,7 @@ pub(super) async fn end_revoked(house: Arc<House>, stop: CancellationToken) {
 /// What is listened to.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Which {
+struct EventStreamQuery {
     /// Only batches of this group.
     group: Option<String>,
     /// Only batches of this number.
@@ -167,8 +167,8 @@ struct Which {
 /// One who listens.
 struct Listener {
     grants: Grants,
-    which: Which,
-    told: broadcast::Receiver<Arc<Told>>,
+    which: EventStreamQuery,
+    told: broadcast::Receiver<Arc<StreamedEvent>>,
     /// What is to be sent before anything that is told.
     first: VecDeque<String>,
     ends: Pin<Box<Sleep>>,
@@ -177,8 +177,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn hears(&self, told: &Told) -> bool {
-        let Which { group, batch_no } = &self.which;
+    fn hears(&self, told: &StreamedEvent) -> bool {
+        let EventStreamQuery { group, batch_no } = &self.which;
         self.grants.allow(Permission::View, &told.group)
             && group.as_deref().is_none_or(|code| code == told.group.as_str())
             && batch_no.as_deref().is_none_or(|no| no == told.batch_no)
@@ -210,7 +210,7 @@ impl Listener {
     }
 }
 
-async fn listen(ask: Ask, _: Nothing, which: Which) -> Result<Response, Problem> {
+async fn listen(ask: Ask, _: Nothing, which: EventStreamQuery) -> Result<Response, Problem> {
     let caller = ask.caller()?;
     let grants = caller.grants.clone();
     let access = ask.house.streams.add(caller.known.clone());
@@ -228,7 +228,7 @@ async fn listen(ask: Ask, _: Nothing, which: Which) -> Result<Response, Problem>
         let heard = missed.map(|all| all.into_iter().filter(|told| listener.hears(told)).collect());
         let frames: Vec<String> = heard.map_or_else(
             || vec!["event: reset\ndata: {}\n\n".to_owned()],
-            |all: Vec<Told>| all.iter().map(Told::frame).collect(),
+            |all: Vec<StreamedEvent>| all.iter().map(StreamedEvent::frame).collect(),
         );
         listener.first.extend(frames);
     }
@@ -241,7 +241,7 @@ async fn listen(ask: Ask, _: Nothing, which: Which) -> Result<Response, Problem>
 }
 
 /// What happened to jobs since a change; none when it is too much to tell.
-async fn missed(app: &App, last: i64) -> Result<Option<Vec<Told>>> {
+async fn missed(app: &App, last: i64) -> Result<Option<Vec<StreamedEvent>>> {
     let mut tx = app.db.read().await?;
     let newest = changed::last(&mut tx).await?;
     let from = (last - AGAIN).max(0);
@@ -249,7 +249,7 @@ async fn missed(app: &App, last: i64) -> Result<Option<Vec<Told>>> {
         return Ok(None);
     }
     let missed = changed::after(&mut tx, from, MOST).await?;
-    Ok(Some(missed.iter().map(Told::job).collect()))
+    Ok(Some(missed.iter().map(StreamedEvent::job).collect()))
 }
 
 #[cfg(test)]

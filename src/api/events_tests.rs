@@ -26,7 +26,7 @@ fn change(log_id: i64, batch: i64) -> Changed {
     }
 }
 
-fn said(told: &[Told]) -> Vec<String> {
+fn said(told: &[StreamedEvent]) -> Vec<String> {
     told.iter().map(|t| format!("{} {} {}", t.id, t.kind, t.data["status"])).collect()
 }
 
@@ -66,7 +66,7 @@ fn a_batch_is_told_of_when_it_opens_changes_and_ends_and_not_in_between() {
 
 #[test]
 fn a_frame_is_one_event() {
-    let frame = Told::job(&change(7, 1)).frame();
+    let frame = StreamedEvent::job(&change(7, 1)).frame();
     assert!(frame.starts_with("id: 7\nevent: job\ndata: {"), "{frame}");
     assert!(frame.ends_with("}\n\n") && frame.lines().count() == 4, "{frame}");
 }

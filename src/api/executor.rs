@@ -39,14 +39,14 @@ impl Default for Limits {
 }
 
 /// Who answers.
-pub struct Desk {
+pub struct ExecutorEndpoint {
     executor: Arc<Executor>,
     /// The token signed with itself: comparing signatures takes as long for one wrong byte as for many.
     token: (hmac::Key, hmac::Tag),
     limits: Limits,
 }
 
-impl Desk {
+impl ExecutorEndpoint {
     /// Answers for this executor to whoever shows this token.
     pub fn new(executor: Arc<Executor>, token: &SecretString, limits: Limits) -> Self {
         let token = token.expose_secret().as_bytes();
@@ -72,7 +72,7 @@ impl Desk {
 }
 
 async fn asked(
-    State(desk): State<Arc<Desk>>,
+    State(desk): State<Arc<ExecutorEndpoint>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
@@ -88,7 +88,7 @@ async fn asked(
     (headers, reply.to_json()).into_response()
 }
 
-impl Desk {
+impl ExecutorEndpoint {
     async fn reply(&self, Peer(peer): Peer, request: Request) -> Result<Reply> {
         let (parts, body) = request.into_parts();
         // A proxy before us may leave a path before the word, and some admins a second slash.

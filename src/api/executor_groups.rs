@@ -5,7 +5,7 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::page::{self, Page, Part};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::api::session::Done;
 use crate::app::executor_groups::GroupChange;
 use crate::domain::access::Permission;
@@ -64,12 +64,12 @@ pub(super) fn noun() -> Noun {
 
 /// A group.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Which {
+struct ExecutorGroupPath {
     /// Its name.
     app_name: String,
 }
 
-impl Which {
+impl ExecutorGroupPath {
     fn app(&self) -> Result<AppName, Problem> {
         let gone = |_| Problem::not_found(format!("executor group {}", self.app_name));
         AppName::parse(&self.app_name).map_err(gone)
@@ -89,7 +89,11 @@ async fn list(ask: Ask, _: Nothing, part: Part) -> Result<Page<ExecutorGroupDocu
     Ok(Page::of(all, limit, |group| group.app_name.clone()))
 }
 
-async fn show(ask: Ask, which: Which, _: Nothing) -> Result<ExecutorGroupDocument, Problem> {
+async fn show(
+    ask: Ask,
+    which: ExecutorGroupPath,
+    _: Nothing,
+) -> Result<ExecutorGroupDocument, Problem> {
     shown(&ask, &which.app()?).await
 }
 
@@ -99,7 +103,11 @@ async fn shown(ask: &Ask, app: &AppName) -> Result<ExecutorGroupDocument, Proble
     Ok(document(&seen, now))
 }
 
-async fn runs(ask: Ask, which: Which, part: Part) -> Result<Page<RunDocument>, Problem> {
+async fn runs(
+    ask: Ask,
+    which: ExecutorGroupPath,
+    part: Part,
+) -> Result<Page<RunDocument>, Problem> {
     let (app, limit) = (which.app()?, page::limit(part.limit)?);
     let before: Option<i64> = page::read_cursor(part.cursor.as_deref())?;
     // One that is not there has no runs, and says so.
@@ -114,7 +122,7 @@ async fn runs(ask: Ask, which: Which, part: Part) -> Result<Page<RunDocument>, P
 /// A group that is wanted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct NewExecutorGroupRequest {
     /// Its name, 4 to 64 letters, digits, `-`, `_` or `.`: xxl.job.executor.appname of its executors.
     app_name: String,
     /// Its name for people; `app_name` when it is left out.
@@ -130,7 +138,7 @@ struct Wanted {
 
 /// A group, and its token when one was made.
 #[derive(Serialize, JsonSchema)]
-struct Made {
+struct CreatedExecutorGroup {
     /// The token: xxl.job.accessToken of its executors. It is shown here and never again; none when the
     /// request said one.
     token: Option<String>,
@@ -139,7 +147,11 @@ struct Made {
     group: ExecutorGroupDocument,
 }
 
-async fn add(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Said<Made>, Problem> {
+async fn add(
+    ask: Ask,
+    _: Nothing,
+    wanted: NewExecutorGroupRequest,
+) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
     let app = AppName::parse(&wanted.app_name).map_err(|e| Problem::refused(e.to_string()))?;
     let group = ExecutorGroup {
         title: wanted.title.unwrap_or_else(|| app.to_string()),
@@ -167,9 +179,9 @@ struct Changed {
 
 async fn set(
     ask: Ask,
-    which: Which,
+    which: ExecutorGroupPath,
     changed: Changed,
-) -> Result<Said<ExecutorGroupDocument>, Problem> {
+) -> Result<AnswerWithCookies<ExecutorGroupDocument>, Problem> {
     let app = which.app()?;
     let change = GroupChange {
         title: changed.title,
@@ -188,7 +200,11 @@ struct Token {
     token: Option<String>,
 }
 
-async fn renew(ask: Ask, which: Which, token: Token) -> Result<Said<Made>, Problem> {
+async fn renew(
+    ask: Ask,
+    which: ExecutorGroupPath,
+    token: Token,
+) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
     let app = which.app()?;
     let chosen = token.token.map(SecretString::from);
     let made = ask.house.app.renew_executor_token(&ask.operator()?, &app, chosen).await?;
@@ -200,12 +216,16 @@ async fn told(
     ask: &Ask,
     app: &AppName,
     made: Option<&SecretString>,
-) -> Result<Said<Made>, Problem> {
+) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
     let token = made.map(|made| made.expose_secret().to_owned());
-    Ok(Made { token, group: shown(ask, app).await? }.into())
+    Ok(CreatedExecutorGroup { token, group: shown(ask, app).await? }.into())
 }
 
-async fn remove(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn remove(
+    ask: Ask,
+    which: ExecutorGroupPath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     ask.house.app.remove_executor_group(&ask.operator()?, &which.app()?).await?;
     ask.house.executors.forget_tokens();
     Ok(Done { done: true }.into())

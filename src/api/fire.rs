@@ -83,7 +83,7 @@ struct FiredNow {
 
 /// What became of an event.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Sent {
+struct FireResult {
     /// Its name.
     event: String,
     /// What fires with it.
@@ -133,7 +133,7 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     })
 }
 
-async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
+async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<FireResult, Problem> {
     let fits =
         |key: &str| (1..=KEY_MAX).contains(&key.chars().count()) && !key.contains(char::is_control);
     if sent.key.as_deref().is_some_and(|key| !fits(key)) {
@@ -175,7 +175,7 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<Sent, Problem> {
         planned_at: f.planned.to_string(),
         left_out: f.left_out,
     };
-    Ok(Sent {
+    Ok(FireResult {
         event: at.name,
         fired: fired.into_iter().map(firing).collect(),
         sent_before,

@@ -24,7 +24,7 @@ pub(super) fn noun() -> Noun {
 /// Which groups.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListGroupsQuery {
     /// Code, name or owner hold this text.
     q: Option<String>,
     /// Of this type.
@@ -36,7 +36,7 @@ struct Which {
     cursor: Option<String>,
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<GroupBrief>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListGroupsQuery) -> Result<Page<GroupBrief>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;

@@ -11,7 +11,7 @@ use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
 use crate::store::job_list::{self, Filter};
 use crate::store::{self, Tx};
-use crate::view::job::{JobBrief, Standing, Stats, one_of};
+use crate::view::job::{JobBrief, JobStanding, Stats, one_of};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) fn noun() -> Noun {
 /// Which jobs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListJobsQuery {
     /// Code, name, owner, tags or an alias hold this text.
     q: Option<String>,
     /// Of this group.
@@ -57,7 +57,7 @@ struct At {
     code: String,
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListJobsQuery) -> Result<Page<JobBrief>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<(GroupCode, JobCode)> = page::read_cursor(which.cursor.as_deref())?;
     let after = after.map(|(group, code)| JobKey { group, code });
@@ -73,7 +73,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<JobBrief>, Prob
     let seen = ask.caller()?.grants.places(Permission::View);
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let jobs = job_list::page(&mut tx, &filter, seen.as_ref(), after.as_ref(), limit + 1).await?;
-    let standing = Standing {
+    let standing = JobStanding {
         modes: store::run_mode::standing(&mut tx).await?,
         marks: store::breach::all(&mut tx).await?,
     };

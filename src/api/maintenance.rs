@@ -6,7 +6,7 @@ use crate::api::caller::{Ask, Needs};
 use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::app::preflight::check_jobs;
 use crate::app::sources::Ledger;
 use crate::domain::access::Permission;
@@ -16,7 +16,7 @@ use crate::domain::job::JobDef;
 use crate::domain::source::transport::Transport;
 use crate::domain::source::tx_class::TxClass;
 use crate::engine::attempt::secret_reader::usable;
-use crate::engine::retention::{self, ByTable, Wish};
+use crate::engine::retention::{self, ByTable, RemovalOrder};
 use crate::engine::secrets::encryption::KeyRing;
 use crate::store::node::{Member, Stay};
 use crate::store::secret::SealedSecret;
@@ -194,7 +194,7 @@ struct Named {
     stored: bool,
 }
 
-async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Problem> {
+async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<AnswerWithCookies<Named>, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
@@ -228,7 +228,7 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<Said<Named>, Probl
     Ok(Named { name: at.name, stored: true }.into())
 }
 
-async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<Said<Named>, Problem> {
+async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<AnswerWithCookies<Named>, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
@@ -367,7 +367,7 @@ async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
         return Err(Problem::conflict("closed", said));
     }
     options.window = None;
-    let wish = Wish { by, reason: Some(reason.to_owned()), limit: sent.limit };
+    let wish = RemovalOrder { by, reason: Some(reason.to_owned()), limit: sent.limit };
     match app.sweeper_by_hand(options, wish).sweep_for(Some(SWEEP_MS), |_| ()).await? {
         retention::Swept::Ended(removed) => Ok(swept(&removed, Ends::Yes)),
         retention::Swept::Left(removed) => Ok(swept(&removed, Ends::No)),

@@ -77,7 +77,7 @@ pub use listener::{Attended, Door, Front, NoListener};
 pub use state::House;
 pub use tls::ListenerTls;
 
-use crate::api::client_address::{Transport, Way};
+use crate::api::client_address::{RequestOrigin, Transport};
 use crate::api::denied_requests::{CallerName, DeniedRequest};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
@@ -184,7 +184,7 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 /// What every answer has, refusals too.
 async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let way = Way::of(&parts, &house.doorway);
+    let way = RequestOrigin::of(&parts, &house.doorway);
     let caller = CallerName::default();
     parts.extensions.insert(caller.clone());
     let route = parts.extensions.get::<MatchedPath>().cloned();

@@ -21,13 +21,13 @@ pub(super) fn noun() -> Noun {
 /// Which processes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListNodesQuery {
     /// Those that ended within the last day as well.
     #[serde(default)]
     all: bool,
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListNodesQuery) -> Result<Page<Value>, Problem> {
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = Members::read(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;

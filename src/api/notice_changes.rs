@@ -12,7 +12,7 @@ use crate::domain::job::job_key::find_named;
 use crate::domain::notification::event::Event;
 use crate::domain::notification::outbox_schedule::Snooze;
 use crate::engine::host_name;
-use crate::store::outbox::Shown;
+use crate::store::outbox::NotificationRow;
 use crate::store::{audit, outbox};
 use axum::http::Method;
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ struct Minded {
 }
 
 /// The notice of this number, to do this to.
-async fn notice(ask: &Ask, id: i64) -> Result<Shown, Problem> {
+async fn notice(ask: &Ask, id: i64) -> Result<NotificationRow, Problem> {
     let what = format!("notice {id}");
     let found = outbox::one(&mut authorize::read(ask).await?, id).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
@@ -67,27 +67,27 @@ async fn notice(ask: &Ask, id: i64) -> Result<Shown, Problem> {
 }
 
 #[derive(Clone, Copy)]
-enum Wish {
+enum NoticeAction {
     Resend,
     Ack,
 }
 
 async fn resend(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
-    mind(ask, at, why, Wish::Resend).await
+    mind(ask, at, why, NoticeAction::Resend).await
 }
 
 async fn ack(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
-    mind(ask, at, why, Wish::Ack).await
+    mind(ask, at, why, NoticeAction::Ack).await
 }
 
-async fn mind(ask: Ask, at: IdPath, why: Why, wish: Wish) -> Result<Minded, Problem> {
+async fn mind(ask: Ask, at: IdPath, why: Why, wish: NoticeAction) -> Result<Minded, Problem> {
     let found = notice(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
     let (action, changed) = match wish {
-        Wish::Resend => ("outbox resend", outbox::resend(&mut tx, &[at.id], now).await?),
-        Wish::Ack => {
+        NoticeAction::Resend => ("outbox resend", outbox::resend(&mut tx, &[at.id], now).await?),
+        NoticeAction::Ack => {
             let said = format!("acknowledged by {}: {reason}", by.actor);
             ("outbox ack", outbox::acknowledge(&mut tx, &[at.id], &said, now).await?)
         }

@@ -67,7 +67,7 @@ async fn start(ask: Ask, _: Nothing, _: Nothing) -> Result<Response, Problem> {
 
 /// What the provider says; what it says beyond that does not matter.
 #[derive(Deserialize, JsonSchema)]
-struct Said {
+struct ProviderAnswer {
     /// With what we ask who it is.
     code: Option<String>,
     /// What it was told to send back.
@@ -78,7 +78,7 @@ struct Said {
     error: Option<String>,
 }
 
-async fn back(ask: Ask, _: Nothing, said: Said) -> Result<Response, Problem> {
+async fn back(ask: Ask, _: Nothing, said: ProviderAnswer) -> Result<Response, Problem> {
     let (oidc, back) = provider(&ask)?;
     let returning = Returning {
         secret: ask.way.cookie(&ask.headers, COOKIES).map(SecretString::from),

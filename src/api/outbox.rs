@@ -27,7 +27,7 @@ pub(super) fn noun() -> Noun {
 /// Which notices; what is left out does not matter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListNotificationsQuery {
     /// pending, sent, failed, digest or acked.
     status: Option<String>,
     /// To this address, or channel:NAME.
@@ -44,7 +44,7 @@ struct Which {
     cursor: Option<String>,
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListNotificationsQuery) -> Result<Page<Value>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let status = which.status.as_deref().map(|word| {
@@ -52,7 +52,7 @@ async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem
             || Problem::unreadable("status: write pending, sent, failed, digest or acked");
         MailStatus::parse(word).ok_or_else(refused)
     });
-    let Which { to, group, job, event, .. } = which;
+    let ListNotificationsQuery { to, group, job, event, .. } = which;
     let job = job.as_deref().map(JobFilter::parse).transpose();
     let job = job.map_err(|error| Problem::unreadable(format!("job: {error}")))?;
     let filter = Filter { status: status.transpose()?, to, group, job, event };

@@ -7,7 +7,7 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
 use crate::domain::params::PRECEDENCE;
-use crate::view::job_params::{Asked, Batch, Shown, World};
+use crate::view::job_params::{Batch, JobParamView, JobParamsRequest, World};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(super) fn noun() -> Noun {
 /// Which job of which batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct PreviewParamsQuery {
     /// Its code or an alias.
     job: String,
     /// Number of the batch: of one there is, with what its jobs handed out; or of one there might be.
@@ -42,10 +42,10 @@ struct Params {
     /// The layers, the strongest first.
     precedence: &'static str,
     /// In the order of the job.
-    params: Vec<Shown>,
+    params: Vec<JobParamView>,
 }
 
-async fn show(ask: Ask, _: Nothing, which: Which) -> Result<Params, Problem> {
+async fn show(ask: Ask, _: Nothing, which: PreviewParamsQuery) -> Result<Params, Problem> {
     let app = &ask.house.app;
     let missing = || Problem::not_found(format!("job {}", which.job));
     let batch_no = BatchNo::parse(&which.batch_no).map_err(anyhow::Error::from)?;
@@ -56,7 +56,7 @@ async fn show(ask: Ask, _: Nothing, which: Which) -> Result<Params, Problem> {
     drop(tx);
     let defs = app.definition().await?;
     let (group, params) = (job.group.clone(), BTreeMap::new());
-    let asked = Asked { group, batch_no, business_date: day, params };
+    let asked = JobParamsRequest { group, batch_no, business_date: day, params };
     let world = World::read(app, &defs, &job.code, asked).await?;
     if world.batch == Batch::There && day.is_some() {
         let said = "that batch is there already and has its day; leave out business_date";

@@ -45,19 +45,19 @@ pub(super) fn noun() -> Noun {
             (Method::POST, "/schedules/{code}/pause"),
             runs,
             "Let a schedule plan nothing more",
-            async |ask, at, why| stand(ask, at, why, Wish::Pause).await,
+            async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Pause).await,
         )
         .change(
             (Method::POST, "/schedules/{code}/resume"),
             runs,
             "Let a paused schedule go on from now",
-            async |ask, at, why| stand(ask, at, why, Wish::Resume).await,
+            async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::Resume).await,
         )
         .change(
             (Method::POST, "/schedules/{code}/skip-next"),
             runs,
             "Leave the next planned time out",
-            async |ask, at, why| stand(ask, at, why, Wish::SkipNext).await,
+            async |ask, at, why| stand(ask, at, why, ScheduleActionRequest::SkipNext).await,
         )
 }
 
@@ -81,7 +81,7 @@ struct Words {
 
 /// A schedule as it stands.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Standing {
+struct ScheduleState {
     /// The schedule, as `schedule show --json` has it; none when it was removed, or not made yet.
     #[serde(flatten)]
     schedule: BTreeMap<String, Value>,
@@ -92,7 +92,7 @@ struct Standing {
     skipped: Option<String>,
 }
 
-impl Standing {
+impl ScheduleState {
     fn of(stands: &Stands, skipped: Option<Millis>) -> Result<Self, Problem> {
         let document = as_json(&stands.trigger, None)?;
         let schedule = serde_json::from_value(document).map_err(anyhow::Error::from)?;
@@ -178,7 +178,7 @@ pub(super) fn deed<'a>(by: &'a Operator, reason: &'a str, now: Millis) -> Deed<'
     Deed { by, reason: Some(reason), now }
 }
 
-async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
+async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<ScheduleState, Problem> {
     let code = sent
         .code
         .clone()
@@ -197,15 +197,15 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<Standing, Problem> {
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
-        return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
+        return Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None });
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (None, Some(&def)), &defs, reason)?;
     let stands = schedule_actions::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
-    Standing::of(&stands.map_err(unsound)?, None)
+    ScheduleState::of(&stands.map_err(unsound)?, None)
 }
 
-async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> {
+async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     if sent.if_revision.is_some_and(|seen| seen != was.revision) {
         return Err(changed(&was));
@@ -231,13 +231,13 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<Standing, Problem> 
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
         let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
-        return Ok(Standing { schedule, warnings: Vec::new(), skipped: None });
+        return Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None });
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (Some(&was), Some(&def)), &defs, reason)?;
     let deed = deed(&by, reason, now);
     let stands = schedule_actions::edit(&app.db, &was.def.code, &make, &expected, deed).await;
-    Standing::of(&stands.map_err(unsound)?, None)
+    ScheduleState::of(&stands.map_err(unsound)?, None)
 }
 
 /// Passes when a schedule may be made, changed or removed now. The revision is part of what is approved: whatever is done
@@ -292,7 +292,7 @@ fn unsound(error: anyhow::Error) -> Problem {
     Problem::refused(error.to_string()).with("faults", faults)
 }
 
-async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
+async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     pass_four_eyes(&ask, (Some(&was), None), &ask.house.app.definition().await?, reason)?;
@@ -300,27 +300,36 @@ async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Standing, Problem> {
     schedule_actions::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
     let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});
     let schedule = serde_json::from_value(gone).map_err(anyhow::Error::from)?;
-    Ok(Standing { schedule, warnings: Vec::new(), skipped: None })
+    Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None })
 }
 
 #[derive(Clone, Copy)]
-enum Wish {
+enum ScheduleActionRequest {
     Pause,
     Resume,
     SkipNext,
 }
 
-async fn stand(ask: Ask, at: CodePath, why: Why, wish: Wish) -> Result<Standing, Problem> {
+async fn stand(
+    ask: Ask,
+    at: CodePath,
+    why: Why,
+    wish: ScheduleActionRequest,
+) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
     let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
     match wish {
-        Wish::Pause => Standing::of(&schedule_actions::pause(db, code, deed).await?, None),
-        Wish::Resume => Standing::of(&schedule_actions::resume(db, code, deed).await?, None),
-        Wish::SkipNext => {
+        ScheduleActionRequest::Pause => {
+            ScheduleState::of(&schedule_actions::pause(db, code, deed).await?, None)
+        }
+        ScheduleActionRequest::Resume => {
+            ScheduleState::of(&schedule_actions::resume(db, code, deed).await?, None)
+        }
+        ScheduleActionRequest::SkipNext => {
             let (skipped, stands) = schedule_actions::skip_next(db, code, deed).await?;
-            Standing::of(&stands, Some(skipped.planned))
+            ScheduleState::of(&stands, Some(skipped.planned))
         }
     }
 }

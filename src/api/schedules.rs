@@ -18,7 +18,7 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
 use crate::view::schedule::{as_json, firing_json, opens, sentences};
-use crate::view::schedule_next::{self, Asked, MOST};
+use crate::view::schedule_next::{self, FiringPreviewRequest, MOST};
 use axum::http::Method;
 use chrono_tz::Tz;
 use schemars::JsonSchema;
@@ -44,7 +44,7 @@ pub(super) fn noun() -> Noun {
 /// Which schedules.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct ListSchedulesQuery {
     /// Code, name or owner hold this text.
     q: Option<String>,
     /// Those that open this group.
@@ -68,7 +68,7 @@ fn sees(ask: &Ask, t: &Trigger, groups: &[Group]) -> bool {
     opened.iter().any(|group| ask.allows(Permission::View, group)) || (opened.is_empty() && all())
 }
 
-async fn list(ask: Ask, _: Nothing, which: Which) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListSchedulesQuery) -> Result<Page<Value>, Problem> {
     let limit = page::limit(which.limit)?;
     let status = which.status.as_deref().map(|word| {
         let found = TriggerStatus::ALL.into_iter().find(|s| s.as_str() == word);
@@ -149,7 +149,7 @@ async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
-    let asked = Asked::stored(&mut tx, &t.def.code, now).await?;
+    let asked = FiringPreviewRequest::stored(&mut tx, &t.def.code, now).await?;
     drop(tx);
     shown(&ask, &asked, (ahead.n, ahead.from.as_deref()), now).await
 }
@@ -157,7 +157,7 @@ async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
 /// The document of what fires.
 async fn shown(
     ask: &Ask,
-    asked: &Asked,
+    asked: &FiringPreviewRequest,
     (n, from): (Option<u32>, Option<&str>),
     now: Millis,
 ) -> Result<Value, Problem> {
@@ -233,7 +233,7 @@ async fn preview(ask: Ask, _: Nothing, tried: Tried) -> Result<Value, Problem> {
     let timing = words.timing.read(zone.or(Some(Tz::UTC))).map_err(anyhow::Error::from)?;
     let number = words.batch_no.as_deref().map(NumberRule::parse).transpose();
     let number = number.map_err(anyhow::Error::from)?;
-    let asked = Asked::written(timing, number, now);
+    let asked = FiringPreviewRequest::written(timing, number, now);
     shown(&ask, &asked, (tried.n, tried.from.as_deref()), now).await
 }
 
@@ -261,7 +261,8 @@ async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<Value, Problem>
     let timing = Timing { calendar, ..Timing::plain(Schedule::Cron(cron), zone) };
     let now = authorize::now(&ask).await?;
     let mut document =
-        shown(&ask, &Asked::written(timing, None, now), (asked.n, None), now).await?;
+        shown(&ask, &FiringPreviewRequest::written(timing, None, now), (asked.n, None), now)
+            .await?;
     document["expression"] = json!(asked.expr);
     document["dialect"] = json!(format!("{:?}", words.2).to_lowercase());
     document["cron_sentence"] = json!({"en": words.0, "zh": words.1});

@@ -20,13 +20,13 @@ pub(super) fn noun() -> Noun {
 /// What is looked for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct SearchQuery {
     /// In codes, names, tags and aliases of jobs, codes and names of groups and schedules, and at the
     /// beginning of numbers of batches. 1 to 100 characters.
     q: String,
 }
 
-async fn search(ask: Ask, _: Nothing, which: Which) -> Result<Found, Problem> {
+async fn search(ask: Ask, _: Nothing, which: SearchQuery) -> Result<Found, Problem> {
     let text = which.q.trim();
     if text.is_empty() || text.chars().count() > 100 || text.contains('\0') {
         return Err(Problem::unreadable("q: write 1 to 100 characters"));

@@ -3,9 +3,9 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::api::session::Done;
-use crate::app::access::{Credentials, Shown};
+use crate::app::access::{Credentials, PresentedCredential};
 use crate::domain::access::Permission;
 use crate::domain::access::user::UserName;
 use axum::http::Method;
@@ -97,8 +97,8 @@ struct EnrolmentDocument {
 /// The session that asks; a token has no second factor.
 fn own_session(ask: &Ask) -> Result<i64, Problem> {
     match &ask.caller()?.known.by {
-        Shown::Session(session) => Ok(session.id),
-        Shown::Token(_) | Shown::Approval => {
+        PresentedCredential::Session(session) => Ok(session.id),
+        PresentedCredential::Token(_) | PresentedCredential::Approval => {
             Err(Problem::refused("a second factor is changed in a session, not with a token"))
         }
     }
@@ -108,7 +108,7 @@ async fn enrol(
     ask: Ask,
     _: Nothing,
     sent: OwnPassword,
-) -> Result<Said<EnrolmentDocument>, Problem> {
+) -> Result<AnswerWithCookies<EnrolmentDocument>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
@@ -145,7 +145,11 @@ impl RecoveryCodes {
     }
 }
 
-async fn confirm(ask: Ask, _: Nothing, sent: OwnCode) -> Result<Said<RecoveryCodes>, Problem> {
+async fn confirm(
+    ask: Ask,
+    _: Nothing,
+    sent: OwnCode,
+) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
     let session = own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
@@ -172,7 +176,11 @@ impl OwnProofs {
     }
 }
 
-async fn renew(ask: Ask, _: Nothing, sent: OwnProofs) -> Result<Said<RecoveryCodes>, Problem> {
+async fn renew(
+    ask: Ask,
+    _: Nothing,
+    sent: OwnProofs,
+) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
@@ -180,7 +188,11 @@ async fn renew(ask: Ask, _: Nothing, sent: OwnProofs) -> Result<Said<RecoveryCod
     Ok(RecoveryCodes::of(&codes).into())
 }
 
-async fn disable(ask: Ask, _: Nothing, sent: OwnProofs) -> Result<Said<Done>, Problem> {
+async fn disable(
+    ask: Ask,
+    _: Nothing,
+    sent: OwnProofs,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     own_session(&ask)?;
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
@@ -195,7 +207,7 @@ struct OfUser {
     name: String,
 }
 
-async fn reset(ask: Ask, of: OfUser, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn reset(ask: Ask, of: OfUser, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
     let missing = || Problem::not_found(format!("user {}", of.name));
     let name = UserName::parse(&of.name).map_err(|_| missing())?;
     match ask.house.porter.reset_second_factor(&ask.authority()?, &name).await? {

@@ -21,14 +21,14 @@ const SHORT: usize = 65_536;
 const SHORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// An answer, and cookies with it.
-pub(super) struct Said<T> {
+pub(super) struct AnswerWithCookies<T> {
     /// The document.
     pub(super) answer: T,
     /// Values of `Set-Cookie`.
     pub(super) cookies: Vec<String>,
 }
 
-impl<T> From<T> for Said<T> {
+impl<T> From<T> for AnswerWithCookies<T> {
     fn from(answer: T) -> Self {
         Self { answer, cookies: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl Noun {
         B: DeserializeOwned + JsonSchema + Send + 'static,
         T: Serialize + JsonSchema + 'static,
         F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
-        Fut: Future<Output = Result<Said<T>, Problem>> + Send + 'static,
+        Fut: Future<Output = Result<AnswerWithCookies<T>, Problem>> + Send + 'static,
     {
         let serve = move |State(house): State<Arc<House>>, request: Request| {
             let f = f.clone();

@@ -3,11 +3,11 @@
 use crate::api::caller::{Ask, Needs, Proof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::api::state::csrf;
 use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
-use crate::app::access::{Credentials, Entered, Known, Shown};
+use crate::app::access::{Credentials, Entered, KnownCaller, PresentedCredential};
 use crate::domain::access::user::UserName;
 use crate::domain::access::{Grants, Permission, Where};
 use crate::domain::id::GroupCode;
@@ -103,19 +103,21 @@ fn permissions(grants: &Grants) -> Permissions {
 }
 
 /// Whether the caller is in a session of a user whose password is asked for here.
-fn may_have_second_factor(known: &Known) -> bool {
+fn may_have_second_factor(known: &KnownCaller) -> bool {
     match &known.by {
-        Shown::Session(session) => session.proof != "oidc",
-        Shown::Token(_) | Shown::Approval => false,
+        PresentedCredential::Session(session) => session.proof != "oidc",
+        PresentedCredential::Token(_) | PresentedCredential::Approval => false,
     }
 }
 
-fn session(ask: &Ask, known: &Known, secret: Option<&SecretString>) -> Session {
+fn session(ask: &Ask, known: &KnownCaller, secret: Option<&SecretString>) -> Session {
     let user = &known.user;
     let (idle_until, end_time) = match &known.by {
-        Shown::Session(s) => (Some(ask.house.porter.idle_until(s).to_string()), s.end_time),
-        Shown::Token(t) => (None, t.end_time),
-        Shown::Approval => (None, ask.house.porter.now()),
+        PresentedCredential::Session(s) => {
+            (Some(ask.house.porter.idle_until(s).to_string()), s.end_time)
+        }
+        PresentedCredential::Token(t) => (None, t.end_time),
+        PresentedCredential::Approval => (None, ask.house.porter.now()),
     };
     Session {
         user: Me {
@@ -139,26 +141,29 @@ fn session(ask: &Ask, known: &Known, secret: Option<&SecretString>) -> Session {
 async fn mine(ask: Ask, _: Nothing, _: Nothing) -> Result<Session, Problem> {
     let known = &ask.caller()?.known;
     let secret = match &known.by {
-        Shown::Session(_) => ask.way.session(&ask.headers).map(SecretString::from),
-        Shown::Token(_) | Shown::Approval => None,
+        PresentedCredential::Session(_) => ask.way.session(&ask.headers).map(SecretString::from),
+        PresentedCredential::Token(_) | PresentedCredential::Approval => None,
     };
     Ok(session(&ask, known, secret.as_ref()))
 }
 
 /// Somebody who has just come in.
-async fn entered(ask: &Ask, entered: Entered) -> Result<Said<Session>, Problem> {
+async fn entered(ask: &Ask, entered: Entered) -> Result<AnswerWithCookies<Session>, Problem> {
     let (_, grants) = ask.house.porter.user(&entered.user.name).await?;
     let cookie = ask.way.set_session(Some(entered.secret.expose_secret()));
-    let (user, by) = (entered.user, Shown::Session(entered.session));
+    let (user, by) = (entered.user, PresentedCredential::Session(entered.session));
     let must_enrol = match &by {
-        Shown::Session(session) => {
+        PresentedCredential::Session(session) => {
             let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
             ask.house.porter.must_enrol(&mut tx, session).await?
         }
-        Shown::Token(_) | Shown::Approval => false,
+        PresentedCredential::Token(_) | PresentedCredential::Approval => false,
     };
-    let known = Known { user, grants: Grants::new(grants), by, must_enrol };
-    Ok(Said { answer: session(ask, &known, Some(&entered.secret)), cookies: vec![cookie] })
+    let known = KnownCaller { user, grants: Grants::new(grants), by, must_enrol };
+    Ok(AnswerWithCookies {
+        answer: session(ask, &known, Some(&entered.secret)),
+        cookies: vec![cookie],
+    })
 }
 
 /// How one may log in.
@@ -211,7 +216,7 @@ struct LogIn {
     code: Option<SecretString>,
 }
 
-async fn log_in(ask: Ask, _: Nothing, sent: LogIn) -> Result<Said<Session>, Problem> {
+async fn log_in(ask: Ask, _: Nothing, sent: LogIn) -> Result<AnswerWithCookies<Session>, Problem> {
     let from = ask.way.stranger(&ask.headers);
     let credentials = Credentials { password: sent.password, code: sent.code };
     let within = ask.house.porter.log_in(&sent.name, credentials, &from).await?;
@@ -236,7 +241,7 @@ struct SetUp {
     display_name: Option<String>,
 }
 
-async fn set_up(ask: Ask, _: Nothing, sent: SetUp) -> Result<Said<Session>, Problem> {
+async fn set_up(ask: Ask, _: Nothing, sent: SetUp) -> Result<AnswerWithCookies<Session>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let display_name = display_name(sent.display_name, &name)?;
     let from = ask.way.stranger(&ask.headers);
@@ -262,13 +267,13 @@ pub(super) struct Done {
     pub(super) done: bool,
 }
 
-async fn log_out(ask: Ask, _: Nothing, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn log_out(ask: Ask, _: Nothing, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
     let caller = ask.caller()?;
-    let Shown::Session(session) = &caller.known.by else {
+    let PresentedCredential::Session(session) = &caller.known.by else {
         return Err(Problem::refused("a token has no session; remove it, or let it expire"));
     };
     ask.house.porter.log_out(session.user, session.id, &ask.operator()?).await?;
-    Ok(Said { answer: Done { done: true }, cookies: vec![ask.way.set_session(None)] })
+    Ok(AnswerWithCookies { answer: Done { done: true }, cookies: vec![ask.way.set_session(None)] })
 }
 
 /// The old password and a new one.
@@ -283,7 +288,11 @@ struct Passwords {
     new: SecretString,
 }
 
-async fn change_password(ask: Ask, _: Nothing, sent: Passwords) -> Result<Said<Session>, Problem> {
+async fn change_password(
+    ask: Ask,
+    _: Nothing,
+    sent: Passwords,
+) -> Result<AnswerWithCookies<Session>, Problem> {
     let caller = ask.caller()?;
     if !matches!(caller.proof, Proof::Session(_)) {
         return Err(Problem::refused("a password is changed in a session, not with a token"));
@@ -357,7 +366,11 @@ struct WhichSession {
     session_id: i64,
 }
 
-async fn end_session(ask: Ask, which: WhichSession, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn end_session(
+    ask: Ask,
+    which: WhichSession,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     let is_there = ask.house.porter.sessions(ask.caller()?.known.user.id).await?;
     if is_there.iter().any(|session| session.id == which.session_id) {
         may_end_others(&ask)?;
@@ -374,7 +387,7 @@ impl Ask {
     async fn end_session_before(&self) -> Result<(), Problem> {
         let Some(secret) = self.way.session(&self.headers) else { return Ok(()) };
         let Some(known) = self.house.porter.by_session(&secret).await? else { return Ok(()) };
-        let Shown::Session(session) = &known.by else { return Ok(()) };
+        let PresentedCredential::Session(session) = &known.by else { return Ok(()) };
         let by = self.way.stranger(&self.headers).operator(known.user.name.as_str());
         Ok(self.house.porter.log_out(session.user, session.id, &by).await?)
     }

@@ -3,19 +3,19 @@
 use crate::api::admin::Limits;
 use crate::api::caller::{Caller, Proof};
 use crate::api::carry_out::ReplayedChange;
-use crate::api::client_address::Way;
+use crate::api::client_address::RequestOrigin;
 use crate::api::denied_requests::DeniedRequests;
 use crate::api::description;
 use crate::api::problem::Problem;
 use crate::api::read_limits::ReadLimits;
 use crate::api::response_cache::Reads;
 use crate::api::stream_access::OpenStreams;
-use crate::app::access::{Known, Porter, Shown, secret};
+use crate::app::access::{KnownCaller, Porter, PresentedCredential, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
 use crate::domain::permission::four_eyes::FourEyesRules;
 use crate::engine::cluster::health::Vitals;
-use crate::engine::xxl::admin::registry_api::Desk;
+use crate::engine::xxl::admin::registry_api::ExecutorApi;
 use anyhow::Result;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -52,7 +52,7 @@ pub struct House {
     /// What this process runs beside what it serves.
     pub aside: Aside,
     /// Where executors of XXL-JOB are heard.
-    pub executors: Desk,
+    pub executors: ExecutorApi,
     /// Whether they have to show a certificate.
     pub(super) needs_executor_certificate: bool,
     /// What a request of theirs may take.
@@ -71,7 +71,7 @@ impl House {
         let (vitals, reads) = (Arc::new(vitals), Reads::default());
         let described = description();
         let networks = app.config.executor_networks()?;
-        let executors = Desk::new(app.db.clone(), app.clock.clone(), networks)
+        let executors = ExecutorApi::new(app.db.clone(), app.clock.clone(), networks)
             .with_own_ports(app.config.own_ports()?);
         let needs_executor_certificate =
             app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
@@ -110,7 +110,7 @@ impl House {
     }
 
     /// Who sent a request. A token counts before a session: who shows one means it.
-    pub(super) async fn who(&self, parts: &Parts, way: &Way) -> Result<Caller, Problem> {
+    pub(super) async fn who(&self, parts: &Parts, way: &RequestOrigin) -> Result<Caller, Problem> {
         let known = match parts.headers.get(AUTHORIZATION) {
             Some(shown) => {
                 let token = shown.to_str().ok().and_then(|text| text.split_once(' '));
@@ -164,7 +164,7 @@ pub(super) fn csrf(session: &SecretString) -> String {
 }
 
 /// Refuses a change that a page of somebody else's sent with a browser's cookie.
-fn meant(parts: &Parts, way: &Way, session: &SecretString) -> Result<(), Problem> {
+fn meant(parts: &Parts, way: &RequestOrigin, session: &SecretString) -> Result<(), Problem> {
     way.ours(&parts.headers)?;
     let sent = parts.headers.get("x-csrf-token").and_then(|v| v.to_str().ok());
     match sent.is_some_and(|sent| secret::same(sent, &csrf(session))) {
@@ -173,11 +173,11 @@ fn meant(parts: &Parts, way: &Way, session: &SecretString) -> Result<(), Problem
     }
 }
 
-fn caller(known: Known, way: &Way) -> Caller {
+fn caller(known: KnownCaller, way: &RequestOrigin) -> Caller {
     let proof = match &known.by {
-        Shown::Session(session) => Proof::Session(session.id),
-        Shown::Token(token) => Proof::Token(token.id),
-        Shown::Approval => Proof::Approved,
+        PresentedCredential::Session(session) => Proof::Session(session.id),
+        PresentedCredential::Token(token) => Proof::Token(token.id),
+        PresentedCredential::Approval => Proof::Approved,
     };
     let name = known.user.name.to_string();
     let (user_id, from) = (known.user.id.0, way.address.clone());

@@ -3,7 +3,7 @@
 //! One task of the process looks for all streams, in a few statements, so that a change that another node made
 //! ends them as well.
 
-use crate::app::access::{Known, Porter};
+use crate::app::access::{KnownCaller, Porter};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ struct StreamTable {
 }
 
 struct OpenStream {
-    known: Arc<Known>,
+    known: Arc<KnownCaller>,
     ended: CancellationToken,
 }
 
@@ -52,7 +52,7 @@ impl Drop for StreamAccess {
 
 impl OpenStreams {
     /// Adds a stream of somebody who is known.
-    pub(super) fn add(&self, known: Arc<Known>) -> StreamAccess {
+    pub(super) fn add(&self, known: Arc<KnownCaller>) -> StreamAccess {
         let ended = CancellationToken::new();
         let mut table = lock(&self.all);
         table.last_key += 1;
@@ -63,14 +63,14 @@ impl OpenStreams {
 
     /// Ends the streams whose callers are not who they were; costs nothing while there are none.
     pub(super) async fn end_revoked(&self, porter: &Porter) -> anyhow::Result<()> {
-        let open: Vec<(u64, Arc<Known>)> = {
+        let open: Vec<(u64, Arc<KnownCaller>)> = {
             let table = lock(&self.all);
             table.streams.iter().map(|(key, stream)| (*key, stream.known.clone())).collect()
         };
         if open.is_empty() {
             return Ok(());
         }
-        let known: Vec<&Known> = open.iter().map(|(_, known)| known.as_ref()).collect();
+        let known: Vec<&KnownCaller> = open.iter().map(|(_, known)| known.as_ref()).collect();
         let checked = porter.unchanged(&known).await;
         let mut table = lock(&self.all);
         match checked {

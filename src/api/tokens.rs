@@ -3,10 +3,10 @@
 use crate::api::caller::{Ask, Needs, Proof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::api::session::Done;
 use crate::api::users::group_codes;
-use crate::app::access::{Shown, TokenWish};
+use crate::app::access::{PresentedCredential, TokenWish};
 use crate::domain::access::Permission;
 use crate::store::api_token::Token;
 use axum::http::{Method, StatusCode};
@@ -93,7 +93,7 @@ async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Tokens, Problem> {
 /// A token that is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct NewTokenRequest {
     /// What it is for.
     name: String,
     /// What it may do.
@@ -106,7 +106,7 @@ struct Wish {
 
 /// A token, shown once.
 #[derive(Serialize, JsonSchema)]
-struct Made {
+struct CreatedToken {
     /// The token itself: `Authorization: Bearer …`. It is shown here and never again.
     token: String,
     /// All the rest.
@@ -114,7 +114,11 @@ struct Made {
     brief: TokenBrief,
 }
 
-async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
+async fn add(
+    ask: Ask,
+    _: Nothing,
+    wish: NewTokenRequest,
+) -> Result<AnswerWithCookies<CreatedToken>, Problem> {
     let caller = ask.caller()?;
     if caller.must_change() {
         return Err(Problem::must_change());
@@ -123,8 +127,8 @@ async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
         return Err(Problem::must_enrol());
     }
     let until = match &caller.known.by {
-        Shown::Session(_) | Shown::Approval => None,
-        Shown::Token(token) => Some(token.end_time),
+        PresentedCredential::Session(_) | PresentedCredential::Approval => None,
+        PresentedCredential::Token(token) => Some(token.end_time),
     };
     let wish = TokenWish {
         name: wish.name,
@@ -135,12 +139,12 @@ async fn add(ask: Ask, _: Nothing, wish: Wish) -> Result<Said<Made>, Problem> {
     let porter = &ask.house.porter;
     let (token, made) =
         porter.add_token(&ask.authority()?, caller.user_name(), wish, until).await?;
-    Ok(Made { token: made.expose_secret().to_owned(), brief: brief(&ask, token) }.into())
+    Ok(CreatedToken { token: made.expose_secret().to_owned(), brief: brief(&ask, token) }.into())
 }
 
 /// A token.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Which {
+struct TokenPath {
     /// Its key.
     token_id: i64,
 }
@@ -160,7 +164,11 @@ pub(super) fn may_end_others(ask: &Ask) -> Result<(), Problem> {
     }
 }
 
-async fn remove(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn remove(
+    ask: Ask,
+    which: TokenPath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     if ask.caller()?.proof != Proof::Token(which.token_id) {
         let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
         if own.iter().any(|token| token.id == which.token_id) {
@@ -173,7 +181,11 @@ async fn remove(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Proble
     }
 }
 
-async fn remove_own(ask: Ask, which: Which, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn remove_own(
+    ask: Ask,
+    which: TokenPath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
     match own.iter().any(|token| token.id == which.token_id) {
         true => remove(ask, which, Nothing {}).await,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// A definition as text: one file, or several of which one is the main one.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-pub(super) struct Sent {
+pub(super) struct UploadedDefinition {
     /// The file, when there is one.
     pub(super) text: Option<String>,
     /// The form of `text`; YAML when it is left out.
@@ -40,7 +40,7 @@ pub(super) enum Form {
     Json,
 }
 
-impl Sent {
+impl UploadedDefinition {
     /// The definition, or every fault of it. It is read on a thread that may be busy, a few at once, and for
     /// no more than the settings allow.
     pub(super) async fn load(self, ask: &Ask) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
@@ -178,9 +178,9 @@ fn faulty(faults: &[FaultAt]) -> Problem {
 mod tests {
     use super::*;
 
-    fn sent(files: &[(&str, &str)]) -> Sent {
+    fn sent(files: &[(&str, &str)]) -> UploadedDefinition {
         let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Sent { files: files.collect(), ..Sent::default() }
+        UploadedDefinition { files: files.collect(), ..UploadedDefinition::default() }
     }
 
     const JOB: &str = "groups: {gl: {}}\njobs:\n  - {code: A, group: gl, type: SCRIPT, interpreter: bash, script_file: ";

@@ -5,10 +5,10 @@ use crate::api::page::{self, Page, Part};
 use crate::api::path_params::NamePath;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::route::{Nothing, Noun};
-use crate::api::secret_route::Said;
+use crate::api::secret_route::AnswerWithCookies;
 use crate::api::session::{Done, Sessions, display_name, sessions_of};
 use crate::api::tokens::{Tokens, tokens};
-use crate::app::access::{Change, Initial, Wanted};
+use crate::app::access::{Change, Initial, NewAccount};
 use crate::domain::access::user::UserName;
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
@@ -225,7 +225,7 @@ fn read(grants: Vec<GrantDocument>) -> Result<Vec<Grant>, Problem> {
     grants.into_iter().map(GrantDocument::read).collect()
 }
 
-async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<Said<Added>, Problem> {
+async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<AnswerWithCookies<Added>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let initial = match (sent.password, sent.without_password) {
         (None, true) => Initial::Elsewhere,
@@ -235,7 +235,7 @@ async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<Said<Added>, Problem> {
             return Err(Problem::refused("say password or without_password, not both"));
         }
     };
-    let wanted = Wanted {
+    let wanted = NewAccount {
         display_name: display_name(sent.display_name, &name)?,
         lang: language(sent.lang.as_deref().unwrap_or_default())?,
         grants: read(sent.grants)?,
@@ -261,7 +261,11 @@ struct Edit {
     grants: Option<Vec<GrantDocument>>,
 }
 
-async fn change(ask: Ask, who: NamePath, sent: Edit) -> Result<Said<UserDocument>, Problem> {
+async fn change(
+    ask: Ask,
+    who: NamePath,
+    sent: Edit,
+) -> Result<AnswerWithCookies<UserDocument>, Problem> {
     let name = named(&who)?;
     let touches = sent.display_name.is_some() || sent.lang.is_some() || sent.is_active.is_some();
     if touches && !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
@@ -277,7 +281,7 @@ async fn change(ask: Ask, who: NamePath, sent: Edit) -> Result<Said<UserDocument
     Ok(shown(&ask, &name).await?.into())
 }
 
-async fn remove(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<Done>, Problem> {
+async fn remove(ask: Ask, who: NamePath, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
     ask.house.porter.remove_user(&ask.authority()?, &named(&who)?).await?;
     Ok(Done { done: true }.into())
 }
@@ -289,7 +293,7 @@ struct OneTime {
     one_time_password: String,
 }
 
-async fn reset(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<OneTime>, Problem> {
+async fn reset(ask: Ask, who: NamePath, _: Nothing) -> Result<AnswerWithCookies<OneTime>, Problem> {
     let made = ask.house.porter.reset_password(&ask.authority()?, &named(&who)?, None).await?;
     Ok(OneTime { one_time_password: made.expose_secret().to_owned() }.into())
 }
@@ -301,14 +305,18 @@ async fn sessions(ask: Ask, who: NamePath, _: Nothing) -> Result<Sessions, Probl
 
 /// How many sessions ended.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Ended {
+struct EndedSessions {
     /// How many.
     ended: u64,
 }
 
-async fn end_sessions(ask: Ask, who: NamePath, _: Nothing) -> Result<Said<Ended>, Problem> {
+async fn end_sessions(
+    ask: Ask,
+    who: NamePath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<EndedSessions>, Problem> {
     let ended = ask.house.porter.end_sessions(&ask.authority()?, &named(&who)?, None).await?;
-    Ok(Ended { ended }.into())
+    Ok(EndedSessions { ended }.into())
 }
 
 async fn tokens_of(ask: Ask, who: NamePath, _: Nothing) -> Result<Tokens, Problem> {

@@ -130,14 +130,14 @@ async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
 /// What is to be exported.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ExportQuery {
     /// This group with what it names; everything when it is left out, for who sees all groups.
     group: Option<String>,
     /// yaml or json.
     format: Option<String>,
 }
 
-async fn export(ask: Ask, _: Nothing, wanted: Wanted) -> Result<Response, Problem> {
+async fn export(ask: Ask, _: Nothing, wanted: ExportQuery) -> Result<Response, Problem> {
     let format = match wanted.format.as_deref() {
         None | Some("yaml") => Format::Yaml,
         Some("json") => Format::Json,

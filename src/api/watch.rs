@@ -1,6 +1,6 @@
 //! What was seen of batches and jobs at the last look, and what to tell after the next.
 
-use crate::api::events::Told;
+use crate::api::events::StreamedEvent;
 use crate::domain::id::BatchId;
 use crate::store::changed::{Changed, Pulse};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -51,11 +51,12 @@ impl Watch {
         fresh: Vec<Changed>,
         open: Vec<Pulse>,
         ended: Vec<Pulse>,
-    ) -> Vec<Told> {
+    ) -> Vec<StreamedEvent> {
         self.note(&late, &fresh);
         let mut jobs: Vec<&Changed> = late.iter().chain(&fresh).collect();
         jobs.sort_by_key(|changed| changed.log_id);
-        let mut told: Vec<Told> = jobs.iter().map(|changed| Told::job(changed)).collect();
+        let mut told: Vec<StreamedEvent> =
+            jobs.iter().map(|changed| StreamedEvent::job(changed)).collect();
         // A batch that was opened and has ended between two looks is seen by its jobs alone.
         let is_open: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
         let mut passed: BTreeMap<BatchId, &Pulse> = BTreeMap::new();
@@ -67,7 +68,7 @@ impl Watch {
         let last = self.last;
         let changed = open.iter().filter(|pulse| self.open.get(&pulse.batch_id) != Some(pulse));
         let batches = changed.chain(&ended).chain(passed.into_values());
-        told.extend(batches.map(|pulse| Told::batch(pulse, last)));
+        told.extend(batches.map(|pulse| StreamedEvent::batch(pulse, last)));
         self.open = open.into_iter().map(|pulse| (pulse.batch_id, pulse)).collect();
         told
     }

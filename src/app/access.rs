@@ -14,7 +14,7 @@ pub mod secret;
 mod setup;
 mod tokens;
 
-pub use accounts::{Change, Initial, Wanted};
+pub use accounts::{Change, Initial, NewAccount};
 pub use ldap::{DirectoryCheck, DirectoryStep, LDAP_ISSUER, check_directory};
 pub use login::{Credentials, Entered, NotIn, Stranger};
 pub(super) use newcomers::bring;
@@ -124,20 +124,20 @@ impl Authority {
 
 /// Somebody who proved who he is.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownCaller {
     /// The user.
     pub user: User,
     /// What the user may do, in this way.
     pub grants: Grants,
     /// How it was proved.
-    pub by: Shown,
+    pub by: PresentedCredential,
     /// Whether nothing may be done before a second factor is enrolled.
     pub must_enrol: bool,
 }
 
 /// What was shown.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum PresentedCredential {
     /// The secret of a session.
     Session(Session),
     /// A token.
@@ -187,7 +187,7 @@ impl App {
 
 impl Porter {
     /// Who has this session, if it is one that has not ended.
-    pub async fn by_session(&self, secret: &str) -> Result<Option<Known>> {
+    pub async fn by_session(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
         let mut tx = self.db.read().await?;
         let digest = secret::digest(secret);
@@ -203,7 +203,12 @@ impl Porter {
             tx.commit().await?;
         }
         let grants = Grants::new(grants);
-        Ok(Some(Known { user, grants, by: Shown::Session(session), must_enrol }))
+        Ok(Some(KnownCaller {
+            user,
+            grants,
+            by: PresentedCredential::Session(session),
+            must_enrol,
+        }))
     }
 
     /// Whether everybody who logs in with a password needs a second factor.
@@ -222,7 +227,7 @@ impl Porter {
     }
 
     /// Whose token this is, if it is one that works.
-    pub async fn by_token(&self, secret: &str) -> Result<Option<Known>> {
+    pub async fn by_token(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
         let mut tx = self.db.read().await?;
         let found = store::api_token::by_digest(&mut tx, &secret::digest(secret)).await?;
@@ -235,17 +240,31 @@ impl Porter {
             tx.commit().await?;
         }
         let grants = Grants::new(grants).within(token.confines.clone());
-        Ok(Some(Known { user, grants, by: Shown::Token(token), must_enrol: false }))
+        Ok(Some(KnownCaller {
+            user,
+            grants,
+            by: PresentedCredential::Token(token),
+            must_enrol: false,
+        }))
     }
 
     /// Whoever asked for a change that is approved now, with what the account may do at this moment: none when the
     /// user may not log in any more, or the token that it was asked with is gone.
-    pub async fn by_author(&self, author: UserId, token: Option<i64>) -> Result<Option<Known>> {
+    pub async fn by_author(
+        &self,
+        author: UserId,
+        token: Option<i64>,
+    ) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
         let mut tx = self.db.read().await?;
         let Some((user, grants)) = active(&mut tx, author).await? else { return Ok(None) };
         let grants = Grants::new(grants);
-        let known = |user, grants| Known { user, grants, by: Shown::Approval, must_enrol: false };
+        let known = |user, grants| KnownCaller {
+            user,
+            grants,
+            by: PresentedCredential::Approval,
+            must_enrol: false,
+        };
         let Some(id) = token else { return Ok(Some(known(user, grants))) };
         let found = store::api_token::by_ids(&mut tx, &BTreeSet::from([id])).await?;
         let lives = |token: &Token| token.user == user.id && now < token.end_time;
@@ -256,14 +275,14 @@ impl Porter {
 
     /// Which of these are still who they were and may do what they might: the session or token is there and has
     /// not ended, the user may log in, and password and grants are the same.
-    pub async fn unchanged(&self, all: &[&Known]) -> Result<Vec<bool>> {
+    pub async fn unchanged(&self, all: &[&KnownCaller]) -> Result<Vec<bool>> {
         let now = self.clock.now();
         let (mut sessions, mut tokens) = (BTreeSet::new(), BTreeSet::new());
         for known in all {
             match &known.by {
-                Shown::Session(session) => sessions.insert(session.id),
-                Shown::Token(token) => tokens.insert(token.id),
-                Shown::Approval => false,
+                PresentedCredential::Session(session) => sessions.insert(session.id),
+                PresentedCredential::Token(token) => tokens.insert(token.id),
+                PresentedCredential::Approval => false,
             };
         }
         let users: BTreeSet<i64> = all.iter().map(|known| known.user.id.0).collect();
@@ -273,35 +292,36 @@ impl Porter {
         let active = store::user::by_ids(&mut tx, &users).await?;
         let grants = store::user::grants_of(&mut tx, &users).await?;
         drop(tx);
-        let lives = |known: &Known| match &known.by {
-            Shown::Session(own) => sessions.iter().any(|s| {
+        let lives = |known: &KnownCaller| match &known.by {
+            PresentedCredential::Session(own) => sessions.iter().any(|s| {
                 s.id == own.id
                     && s.user == known.user.id
                     && now < s.end_time
                     && now.since(s.used_time) < self.idle_ms
             }),
-            Shown::Token(own) => tokens.iter().any(|t| {
+            PresentedCredential::Token(own) => tokens.iter().any(|t| {
                 t.id == own.id
                     && t.user == known.user.id
                     && t.confines == own.confines
                     && now < t.end_time
             }),
-            Shown::Approval => false,
+            PresentedCredential::Approval => false,
         };
-        let is_same_user = |known: &Known| {
+        let is_same_user = |known: &KnownCaller| {
             let hash = |user: &User| user.password.as_ref().map(|p| p.expose_secret().to_owned());
             active.iter().any(|user| {
                 user.id == known.user.id && user.is_active && hash(user) == hash(&known.user)
             })
         };
-        let may_the_same = |known: &Known| {
+        let may_the_same = |known: &KnownCaller| {
             let own = grants.get(&known.user.id).map_or(&[][..], Vec::as_slice);
             let (mut before, mut now) = (known.grants.all().to_vec(), own.to_vec());
             before.sort();
             now.sort();
             before == now
         };
-        let check = |known: &&Known| lives(known) && is_same_user(known) && may_the_same(known);
+        let check =
+            |known: &&KnownCaller| lives(known) && is_same_user(known) && may_the_same(known);
         Ok(all.iter().map(check).collect())
     }
 

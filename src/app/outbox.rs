@@ -52,7 +52,12 @@ impl App {
     }
 
     /// Sends a letter at once, past the outbox, to try whether it arrives.
-    pub async fn send_test(&self, recipient: &str, lang: Lang, host: &str) -> Result<Sent> {
+    pub async fn send_test(
+        &self,
+        recipient: &str,
+        lang: Lang,
+        host: &str,
+    ) -> Result<ChannelTestResult> {
         let (carriers, templates) = self.carriers()?;
         let now = self.clock.now();
         let letter = test_letter(host, now);
@@ -62,7 +67,11 @@ impl App {
         let Rendered { subject, text, html, .. } = drawn;
         let message = Message { message_id: id, subject, text, html, lang, letter, at: now, now };
         let ended = carriers.send(recipient, &message).await;
-        Ok(Sent { kind: carriers.kind_of(recipient), message_id: message.message_id, ended })
+        Ok(ChannelTestResult {
+            kind: carriers.kind_of(recipient),
+            message_id: message.message_id,
+            ended,
+        })
     }
 }
 
@@ -82,7 +91,7 @@ impl App {
 
 /// What came of a test.
 #[derive(Debug)]
-pub struct Sent {
+pub struct ChannelTestResult {
     /// What carried it: `email`, `dingtalk`, …; nothing would where it is none.
     pub kind: Option<&'static str>,
     /// Its Message-ID.

@@ -7,7 +7,7 @@ use crate::db;
 use crate::domain::batch::history::History;
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::forecast::dry_run::{Preview, Refusal};
-use crate::domain::forecast::eta::{self, Forecast, Standing};
+use crate::domain::forecast::eta::{self, Forecast, JobProgress};
 use crate::domain::id::GroupCode;
 use crate::domain::job::queue::QueueEntry;
 use crate::domain::time::Millis;
@@ -50,7 +50,7 @@ impl App {
         now: Millis,
     ) -> Result<Option<Forecast>> {
         let history = self.history(&snapshot.group.code).await?;
-        let standing: Vec<Standing> = rows.iter().map(Standing::from).collect();
+        let standing: Vec<JobProgress> = rows.iter().map(JobProgress::from).collect();
         let (dag, total) = (snapshot.dag()?, self.config.engine.max_parallel);
         Ok(eta::forecast(snapshot, &dag, &standing, &history, total, now))
     }

@@ -4,7 +4,7 @@
 use crate::app::whoami;
 use crate::app::{self, App};
 use crate::cli::act_args::{BatchAct, GoingArgs, How, JobAct, Jobs, Modes};
-use crate::cli::{BadInput, BatchRef, Ended, Global, act_words, batch, carry, four_eyes, out};
+use crate::cli::{BadInput, BatchRef, Global, VerbResult, act_words, batch, carry, four_eyes, out};
 use crate::domain::access::Permission;
 use crate::domain::action::rerun::Scope;
 use crate::domain::action::{Action, Parents};
@@ -24,7 +24,7 @@ use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 
 /// What is to be done with which batch.
-struct Wish {
+struct BatchActionOrder {
     batch: Batch,
     jobs: Vec<JobCode>,
     action: Action,
@@ -32,7 +32,7 @@ struct Wish {
     latest: bool,
 }
 
-pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<Ended> {
+pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<VerbResult> {
     let (action, jobs, latest) = match verb {
         JobAct::Hold(jobs) => (Action::Hold, jobs, false),
         JobAct::Release(jobs) => (Action::Release, jobs, false),
@@ -54,10 +54,10 @@ pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<
     let Jobs { batch, jobs, how } = jobs;
     let batch = batch.find_with_jobs(app, &jobs).await?;
     let jobs = codes(&batch, &jobs)?;
-    act(global, app, Wish { batch, jobs, action, how, latest }).await
+    act(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
 }
 
-pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Result<Ended> {
+pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Result<VerbResult> {
     match verb {
         BatchAct::Pause(going) => set_going(global, app, going, Going::Paused).await,
         BatchAct::Resume(going) => set_going(global, app, going, Going::On).await,
@@ -71,7 +71,7 @@ pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Resu
             let (action, latest) = (far.action(scope), far.latest);
             let batch = batch.find_with_jobs(app, &jobs).await?;
             let jobs = codes(&batch, &jobs)?;
-            act(global, app, Wish { batch, jobs, action, how, latest }).await
+            act(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
         }
     }
 }
@@ -90,8 +90,8 @@ fn operator(reason: &str) -> Result<Operator> {
 
 /// Prints the exact list, asks where more changes than was named, writes it, and carries a batch that
 /// is open again to its end.
-async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
-    let Wish { batch, jobs, action, how, latest } = &wish;
+async fn act(global: &Global, app: &App, wish: BatchActionOrder) -> Result<VerbResult> {
+    let BatchActionOrder { batch, jobs, action, how, latest } = &wish;
     let by = operator(&how.reason)?;
     let latest = if *latest { Some(app.definition().await?) } else { None };
     let command = Command {
@@ -116,7 +116,7 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
         return dry(global, &ahead);
     }
     if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.lang())? {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     if action.permission() == Permission::Force {
         let values = &batch.values;
@@ -138,19 +138,19 @@ async fn act(global: &Global, app: &App, wish: Wish) -> Result<Ended> {
     } else {
         batch::print(&view, global.lang());
     }
-    Ok(if view.batch.status.is_success() { Ended::Well } else { Ended::BatchFailed })
+    Ok(if view.batch.status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
 }
 
-fn dry(global: &Global, ahead: &Acted) -> Result<Ended> {
+fn dry(global: &Global, ahead: &Acted) -> Result<VerbResult> {
     if global.json {
         out::json(&json!({"written": false, "lines": act_words::lines(ahead)}))?;
     } else {
         out::note(global.lang().pick("nothing was written (--dry-run)", "未写入(--dry-run)"));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-fn said(global: &Global, acted: &Acted) -> Result<Ended> {
+fn said(global: &Global, acted: &Acted) -> Result<VerbResult> {
     if global.json {
         let holder = acted.holder.as_ref().map(|h| json!({"host": h.host, "pid": h.pid}));
         let lines = act_words::lines(acted);
@@ -158,7 +158,7 @@ fn said(global: &Global, acted: &Acted) -> Result<Ended> {
     } else {
         out::note(&act_words::who_goes_on(acted, global.lang()));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Asks a person; where there is none (a script, a pipe) the command itself is the answer.
@@ -180,7 +180,7 @@ pub(super) fn agreed(lang: Lang) -> Result<bool> {
     Ok(yes)
 }
 
-async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Result<Ended> {
+async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Result<VerbResult> {
     let Modes { words, group, every_batch, how } = modes;
     if every_batch {
         return in_every_batch(global, app, action, &words, &how).await;
@@ -196,7 +196,7 @@ async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Resul
     let which = BatchRef { batch_no: batch_no.clone(), group };
     let batch = which.find_with_jobs(app, jobs).await?;
     let jobs = codes(&batch, jobs)?;
-    act(global, app, Wish { batch, jobs, action, how, latest: false }).await
+    act(global, app, BatchActionOrder { batch, jobs, action, how, latest: false }).await
 }
 
 async fn in_every_batch(
@@ -205,7 +205,7 @@ async fn in_every_batch(
     action: Action,
     words: &[String],
     how: &How,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let by = operator(&how.reason)?;
     let mode = match action {
         Action::Ice => Some(RunMode::Ice),
@@ -241,10 +241,10 @@ async fn in_every_batch(
             Lang::Zh => format!("{shown}:此后新建的每个批次均为 {word}"),
         });
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> Result<Ended> {
+async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> Result<VerbResult> {
     let by = operator(&going.reason)?;
     let batch = going.batch.find(app).await?;
     let no = &batch.values.batch_no;
@@ -262,7 +262,7 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
     }
     if global.json {
         out::json(&json!({"written": true, "batch_no": no, "is_paused": to == Going::Paused}))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     out::line(&match (global.lang(), to) {
         (Lang::En, Going::Paused) => {
@@ -274,5 +274,5 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
         }
         (Lang::Zh, Going::On) => format!("批次 {no} 继续"),
     });
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

@@ -1,7 +1,7 @@
 //! `approve`, `reject`, `approvals`: decisions about APPROVAL jobs that wait.
 
 use crate::app::{App, EmptyDatabase, whoami};
-use crate::cli::{BadInput, BatchRef, Ended, Global, batch, out};
+use crate::cli::{BadInput, BatchRef, Global, VerbResult, batch, out};
 use crate::domain::access::approval::Verdict;
 use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::find_named;
@@ -46,7 +46,7 @@ pub(super) async fn decide_job(
     global: &Global,
     args: &DecisionArgs,
     verdict: Verdict,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let words = [args.job.clone()];
     let found = args.batch.find_with_jobs(&app, &words).await?;
@@ -74,7 +74,7 @@ pub(super) async fn decide_job(
     if global.json {
         let approval = shown(&app, &approval, global.lang()).await?;
         out::json(&json!({"written": written, "approval": approval}))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let (job, no) = (&approval.job, &approval.batch_no);
     out::line(&match (global.lang(), verdict) {
@@ -82,11 +82,11 @@ pub(super) async fn decide_job(
         (Lang::Zh, Verdict::Approve) => format!("批次 {no} 的作业 {job} 已批准"),
         (Lang::Zh, Verdict::Reject) => format!("批次 {no} 的作业 {job} 已拒绝"),
     });
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Lists approvals.
-pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<Ended> {
+pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let group = args.group.as_deref().map(GroupCode::parse).transpose()?;
     let filter = ApprovalFilter { is_waiting: !args.all, group, batch_no: None };
@@ -100,11 +100,11 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<E
     }
     if global.json {
         out::json(&json!(items))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     if items.is_empty() {
         out::note(global.lang().pick("no approvals", "没有审批"));
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let head = match global.lang() {
         Lang::En => ["ID", "BATCH", "GROUP", "JOB", "STATUS", "APPROVERS", "UNTIL", "DECIDED BY"],
@@ -123,7 +123,7 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<E
         ]
     });
     out::line(&out::table(&head, rows.collect()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn shown(app: &App, approval: &Approval, lang: Lang) -> Result<ApprovalView> {

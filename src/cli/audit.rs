@@ -1,13 +1,13 @@
 //! `audit`: who did what, when and why.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, audit_chain, out};
+use crate::cli::{BadInput, Global, VerbResult, audit_chain, out};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::audit::{Entry, Filter, Record, Told};
+use crate::store::audit::{AuditScope, Entry, Filter, Record};
 use crate::view::audit::{Act, Form};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
@@ -69,7 +69,7 @@ enum ExportForm {
 /// Acts that are read at a time for a file.
 const AT_ONCE: u32 = 1_000;
 
-pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
+pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<VerbResult> {
     match &args.verb {
         Some(AuditVerb::Verify(args)) => return audit_chain::verify(global, args).await,
         Some(AuditVerb::Export(args)) => return audit_chain::export(global, args).await,
@@ -88,20 +88,20 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<Ended> {
     if let Some(form) = args.export {
         export(&app, &filter, form, args.limit.unwrap_or(u32::MAX)).await?;
         app.close().await;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let mut tx = app.db.read().await?;
     let records = store::audit::list(&mut tx, &filter, args.limit.unwrap_or(50)).await?;
     if global.json {
         out::json(&json!(records.iter().map(Act::from).collect::<Vec<_>>()))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let header = match global.lang() {
         Lang::En => ["WHEN", "WHO", "DID", "ON", "BATCH", "JOB", "CHANGE", "WHY"],
         Lang::Zh => ["时间", "操作人", "操作", "对象", "批次", "作业", "变化", "原因"],
     };
     out::line(&out::table(&header, records.iter().map(row).collect()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 pub(super) fn moment(text: &str) -> Result<Millis> {
@@ -123,7 +123,7 @@ async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Res
     let (mut before, mut left) = (None, limit);
     while left > 0 {
         let mut tx = app.db.read().await?;
-        let reach = (&Told::All, before);
+        let reach = (&AuditScope::All, before);
         let page = store::audit::page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
         drop(tx);
         let Some(last) = page.last() else { break };

@@ -2,7 +2,7 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::audit::moment;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::access::audit_chain::AuditHead;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
@@ -38,7 +38,7 @@ pub(super) struct ExportArgs {
 /// Between two looks for new acts.
 const FOLLOW: Duration = Duration::from_secs(2);
 
-pub(super) async fn verify(global: &Global, args: &VerifyArgs) -> Result<Ended> {
+pub(super) async fn verify(global: &Global, args: &VerifyArgs) -> Result<VerbResult> {
     let read = |text: &String| {
         AuditHead::parse(text).ok_or_else(|| {
             BadInput(format!(
@@ -51,7 +51,7 @@ pub(super) async fn verify(global: &Global, args: &VerifyArgs) -> Result<Ended> 
     let report = audit_chain::verify(&app.db, &heads).await?;
     app.close().await;
     show(global, &report)?;
-    Ok(if report.first_break.is_some() { Ended::Broken } else { Ended::Well })
+    Ok(if report.first_break.is_some() { VerbResult::Broken } else { VerbResult::Well })
 }
 
 fn show(global: &Global, report: &ChainReport) -> Result<()> {
@@ -86,7 +86,7 @@ fn show(global: &Global, report: &ChainReport) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> {
+pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbResult> {
     let since = args.since.as_deref().map(moment).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let (mut after, mut is_first) = (args.after, true);
@@ -107,7 +107,7 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
         tokio::time::sleep(FOLLOW).await;
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Writes all acts after a seal. Gives the head of what was written; none when nobody reads any more.

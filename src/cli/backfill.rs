@@ -6,7 +6,7 @@ use crate::cli::backfill_progress::watch;
 use crate::cli::backfill_words as words;
 use crate::cli::progress::Show;
 use crate::cli::run::to_the_end;
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::backfill::BackfillStatus;
 use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
@@ -77,7 +77,7 @@ enum BackfillVerb {
     },
 }
 
-pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ended> {
+pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<VerbResult> {
     match args.verb {
         None => start(global, &args.start).await,
         Some(BackfillVerb::List { limit }) => list(global, limit).await,
@@ -85,7 +85,7 @@ pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ende
             let app = global.open(EmptyDatabase::Refuse).await?;
             let view = View::of(&app, BackfillId(id)).await?;
             show(global, &view)?;
-            Ok(Ended::Well)
+            Ok(VerbResult::Well)
         }
         Some(BackfillVerb::Stop { id, no_wait, reason }) => {
             let wait = if no_wait { Wait::No } else { Wait::Yes };
@@ -99,7 +99,7 @@ pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Ende
     }
 }
 
-async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
+async fn start(global: &Global, args: &StartArgs) -> Result<VerbResult> {
     let mut request = args.read()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -137,7 +137,7 @@ async fn start(global: &Global, args: &StartArgs) -> Result<Ended> {
     survey.refusal(&request.group)?;
     if !survey.runs() {
         nothing(global, &request, &survey)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     if let (Some(defs), Some(path)) = (&file, &args.file) {
         store_file(&app, defs, path, &args.how).await?;
@@ -166,13 +166,13 @@ async fn surveyed(app: Option<&App>, defs: &Definition, request: &Request) -> Re
     survey(&mut app.db.read().await?, defs, request, now).await
 }
 
-fn dry_run(global: &Global, request: &Request, survey: &Survey) -> Result<Ended> {
+fn dry_run(global: &Global, request: &Request, survey: &Survey) -> Result<VerbResult> {
     if global.json {
         out::json(&words::steps_as_json(request, survey))?;
     } else {
         words::print_steps(request, survey, global.lang());
     }
-    survey.refusal(&request.group).map(|()| Ended::Well)
+    survey.refusal(&request.group).map(|()| VerbResult::Well)
 }
 
 fn nothing(global: &Global, request: &Request, survey: &Survey) -> Result<()> {
@@ -202,7 +202,7 @@ struct Running {
     id: BackfillId,
 }
 
-async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Result<Ended> {
+async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Result<VerbResult> {
     let Running { dispatcher, news, id } = running;
     let lang = global.lang();
     let show_as = if how.quiet || global.json { Show::Nothing } else { Show::here() };
@@ -216,9 +216,9 @@ async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Resu
     show(global, &view)?;
     app.close().await;
     Ok(match view.row.status {
-        BackfillStatus::Success => Ended::Well,
-        BackfillStatus::Running | BackfillStatus::Stopping => Ended::BatchFailed,
-        BackfillStatus::Stopped | BackfillStatus::Failed => Ended::BatchFailed,
+        BackfillStatus::Success => VerbResult::Well,
+        BackfillStatus::Running | BackfillStatus::Stopping => VerbResult::BatchFailed,
+        BackfillStatus::Stopped | BackfillStatus::Failed => VerbResult::BatchFailed,
     })
 }
 
@@ -230,7 +230,7 @@ fn show(global: &Global, view: &View) -> Result<()> {
     Ok(())
 }
 
-async fn list(global: &Global, limit: u32) -> Result<Ended> {
+async fn list(global: &Global, limit: u32) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
     let mut all = Vec::new();
@@ -244,7 +244,7 @@ async fn list(global: &Global, limit: u32) -> Result<Ended> {
     } else {
         words::print_list(&all, global.lang());
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn resume(
@@ -252,7 +252,7 @@ async fn resume(
     asked: &Resumption,
     file: Option<&Path>,
     how: &HowArgs,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let loaded = file.map(app::load_definition).transpose()?;
     let mut config = global.config()?;
     config.engine.max_parallel = how.max_parallel.unwrap_or(config.engine.max_parallel);
@@ -302,7 +302,12 @@ enum Wait {
     No,
 }
 
-async fn stop(global: &Global, id: BackfillId, wait: Wait, reason: Option<&str>) -> Result<Ended> {
+async fn stop(
+    global: &Global,
+    id: BackfillId,
+    wait: Wait,
+    reason: Option<&str>,
+) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let view = View::of(&app, id).await?;
     let now = batch::server_now(&app).await?;
@@ -313,7 +318,7 @@ async fn stop(global: &Global, id: BackfillId, wait: Wait, reason: Option<&str>)
     }
     out::note(&words::stopping(id, global.lang()));
     if wait == Wait::No {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let view = loop {
         let view = View::of(&app, id).await?;
@@ -333,5 +338,5 @@ async fn stop(global: &Global, id: BackfillId, wait: Wait, reason: Option<&str>)
         }
     };
     show(global, &view)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

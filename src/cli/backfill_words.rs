@@ -6,7 +6,7 @@ use crate::domain::id::BackfillId;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::engine::dispatch::backfill::{Request, Survey};
-use crate::store::backfill::{Backfill, Shown};
+use crate::store::backfill::{Backfill, BackfillBatchRow};
 use crate::view::backfill::{View, done_of};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ impl View {
         self.print_end(lang);
     }
 
-    fn cells(&self, one: &Shown, lang: Lang) -> Vec<String> {
-        let Shown { entry, batch } = one;
+    fn cells(&self, one: &BackfillBatchRow, lang: Lang) -> Vec<String> {
+        let BackfillBatchRow { entry, batch } = one;
         let status = match (entry.status, batch) {
             (EntryStatus::Left, Some(batch)) => {
                 format!("{} ({})", lang.pick("left alone", "未动"), batch.status)

@@ -2,8 +2,8 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{
-    BatchRef, Ended, Global, act, act_args, batch_no, batch_open, broken, eta, out, stop, tries,
-    why,
+    BatchRef, Global, VerbResult, act, act_args, batch_no, batch_open, broken, eta, out, stop,
+    tries, why,
 };
 use crate::domain::batch::Batch;
 use crate::domain::job::outcome::Outputs;
@@ -69,7 +69,7 @@ pub(super) enum BatchVerb {
     No(batch_no::NoArgs),
 }
 
-pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
+pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<VerbResult> {
     // A future until it is awaited: a preview opens nothing.
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
@@ -93,7 +93,7 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
                 eta::due(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
                 eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
             }
-            Ok(Ended::Well)
+            Ok(VerbResult::Well)
         }
         BatchVerb::Why { batch } => why::why(global, &app.await?, &batch).await,
         BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
@@ -104,7 +104,7 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<Ended> {
     }
 }
 
-async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
+async fn list(global: &Global, app: &App, limit: u32) -> Result<VerbResult> {
     let mut tx = app.db.read().await?;
     let mut rows = Vec::new();
     let mut documents = Vec::new();
@@ -141,7 +141,7 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<Ended> {
         };
         out::line(&out::table(&header, rows));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// The batch and its jobs as a table.

@@ -1,7 +1,7 @@
 //! `batch no`: what an expression or a range of batch numbers means.
 
-use crate::cli::{BadInput, Ended, Global, out};
-use crate::domain::batch_no::{BatchExpr, BatchExprError, Period, Wanted, range};
+use crate::cli::{BadInput, Global, VerbResult, out};
+use crate::domain::batch_no::{BatchExpr, BatchExprError, Period, RelativeBatch, range};
 use crate::domain::id::BatchNo;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::day_in;
@@ -26,42 +26,44 @@ pub(super) struct NoArgs {
     from: Option<String>,
 }
 
-pub(super) fn preview(global: &Global, args: &NoArgs) -> Result<Ended> {
+pub(super) fn preview(global: &Global, args: &NoArgs) -> Result<VerbResult> {
     match wanted(args)? {
-        Wanted::These(numbers) if global.json => {
+        RelativeBatch::These(numbers) if global.json => {
             out::json(&numbers.iter().map(document).collect())?;
         }
-        Wanted::These(numbers) => {
+        RelativeBatch::These(numbers) => {
             let header = match global.lang() {
                 Lang::En => ["BATCH", "PERIOD", "FIRST DAY", "LAST DAY"],
                 Lang::Zh => ["批次", "周期", "首日", "末日"],
             };
             out::line(&out::table(&header, numbers.iter().map(row).collect()));
         }
-        Wanted::LatestUpTo(base) if global.json => out::json(&json!({"latest_up_to": base}))?,
-        Wanted::LatestUpTo(base) => out::line(&match global.lang() {
+        RelativeBatch::LatestUpTo(base) if global.json => {
+            out::json(&json!({"latest_up_to": base}))?
+        }
+        RelativeBatch::LatestUpTo(base) => out::line(&match global.lang() {
             Lang::En => format!("the newest batch there is of the same kind, up to {base}"),
             Lang::Zh => format!("不晚于 {base} 的同类最新批次"),
         }),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-fn wanted(args: &NoArgs) -> Result<Wanted> {
+fn wanted(args: &NoArgs) -> Result<RelativeBatch> {
     let bad = |error: String| BadInput(error);
     if args.expr.contains("..") || args.expr.contains(',') {
         if args.at.is_some() || args.from.is_some() {
             let said = "a range names its batch numbers itself; leave out --at and --from";
             return Err(BadInput(said.to_owned()).into());
         }
-        return Ok(Wanted::These(range(&args.expr).map_err(|e| bad(e.to_string()))?));
+        return Ok(RelativeBatch::These(range(&args.expr).map_err(|e| bad(e.to_string()))?));
     }
     let expr = BatchExpr::parse(&args.expr).map_err(|e| bad(e.to_string()))?;
     let found = match &args.from {
         Some(base) => expr.from(&BatchNo::parse(base)?, args.at),
         None => {
             let today = || day_in(Clock::system().now(), Tz::UTC);
-            expr.all_at(args.at.unwrap_or_else(today)).map(Wanted::These)
+            expr.all_at(args.at.unwrap_or_else(today)).map(RelativeBatch::These)
         }
     };
     Ok(found.map_err(|e| match e {

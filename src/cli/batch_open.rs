@@ -4,7 +4,7 @@ use crate::app::{self, App, EmptyDatabase};
 use crate::cli::define::By;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::run::{announce, note_existing, stored_standing, take_file};
-use crate::cli::{BatchRef, Ended, Global, batch, breach, out};
+use crate::cli::{BatchRef, Global, VerbResult, batch, breach, out};
 use crate::domain::batch::Batch;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
@@ -34,7 +34,7 @@ pub(super) struct OpenArgs {
 }
 
 /// Opens the batches of an order and leaves them to whoever serves.
-pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
+pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<VerbResult> {
     let asked = args.order.read()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
@@ -74,7 +74,7 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<Ended> {
         out::json(&json!(documents))?;
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn hint(batch: &Batch, lang: Lang) {
@@ -99,7 +99,7 @@ pub(super) async fn wait(
     app: &App,
     which: &BatchRef,
     quiet: bool,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let id = which.find(app).await?.batch_id;
     let mut said = String::new();
     let ended = loop {
@@ -125,7 +125,7 @@ pub(super) async fn wait(
     } else {
         batch::print(&view, global.lang());
     }
-    Ok(if ended.status.is_success() { Ended::Well } else { Ended::BatchFailed })
+    Ok(if ended.status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
 }
 
 /// The batch, and in words how far it is.

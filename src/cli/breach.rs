@@ -1,7 +1,7 @@
 //! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
 
 use crate::app::{App, whoami};
-use crate::cli::{BadInput, Ended, Global, batch, four_eyes, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, four_eyes, out};
 use crate::domain::id::JobCode;
 use crate::domain::job::job_key::{JobKey, find_named};
 use crate::domain::job::{Definition, JobDef};
@@ -71,7 +71,7 @@ pub(super) async fn trust(
     app: &App,
     jobs: &[String],
     reason: &str,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     if reason.trim().is_empty() {
         let message = "--reason: say what was fixed; others will read it";
         return Err(BadInput(message.to_owned()).into());
@@ -97,7 +97,7 @@ pub(super) async fn trust(
     if global.json {
         let codes: Vec<&JobCode> = jobs.iter().map(|job| &job.code).collect();
         out::json(&json!({"trusted": codes}))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     for job in jobs.iter().map(|job| &job.code) {
         out::line(&match global.lang() {
@@ -105,5 +105,5 @@ pub(super) async fn trust(
             Lang::Zh => format!("{job} 已恢复信任;若仍自行提交,会再次被发现"),
         });
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

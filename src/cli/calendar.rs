@@ -3,7 +3,8 @@
 use crate::app::{self, App, Apply, CalendarAct, CalendarChange, EmptyDatabase, MakeCalendar};
 use crate::cli::calendar_args::{CalendarVerb, Head, ImportArgs, SetTo, Why};
 use crate::cli::{
-    BadInput, Ended, Global, batch, calendar_show, calendar_words, four_eyes, out, schedule_words,
+    BadInput, Global, VerbResult, batch, calendar_show, calendar_words, four_eyes, out,
+    schedule_words,
 };
 use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
 use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
@@ -17,7 +18,7 @@ use chrono::{Datelike as _, NaiveDate};
 use serde_json::json;
 use std::path::Path;
 
-pub(super) async fn calendar(global: &Global, verb: CalendarVerb) -> Result<Ended> {
+pub(super) async fn calendar(global: &Global, verb: CalendarVerb) -> Result<VerbResult> {
     match verb {
         CalendarVerb::Import(args) => import(global, &args).await,
         CalendarVerb::Add { code, head, why } => add(global, &code, &head, &why).await,
@@ -99,7 +100,7 @@ fn tell(global: &Global, code: &CalendarCode, change: &CalendarChange, how: Appl
     Ok(())
 }
 
-async fn import(global: &Global, args: &ImportArgs) -> Result<Ended> {
+async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
     let file = read(args)?;
     for warning in &file.warnings {
         out::note(&format!("warning: {warning}"));
@@ -131,7 +132,7 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<Ended> {
     let act = ("calendar import", how, args.why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
     tell(global, &code, &change, how)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn read(args: &ImportArgs) -> Result<CalendarFile> {
@@ -150,7 +151,7 @@ fn read(args: &ImportArgs) -> Result<CalendarFile> {
     Ok(file)
 }
 
-async fn add(global: &Global, code: &str, head: &Head, why: &Why) -> Result<Ended> {
+async fn add(global: &Global, code: &str, head: &Head, why: &Why) -> Result<VerbResult> {
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
         let mut made = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
@@ -161,7 +162,7 @@ async fn add(global: &Global, code: &str, head: &Head, why: &Why) -> Result<Ende
     let act = ("calendar add", Apply::Write, why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
     tell(global, &code, &change, Apply::Write)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn combine(
@@ -169,7 +170,7 @@ async fn combine(
     code: &str,
     combine: Combine,
     (name, why): (Option<&str>, &Why),
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
         if let Some(old) = old.filter(|old| old.combines.is_none()) {
@@ -187,7 +188,7 @@ async fn combine(
     let act = ("calendar combine", Apply::Write, why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
     tell(global, &code, &change, Apply::Write)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn set_day(
@@ -196,7 +197,7 @@ async fn set_day(
     date: NaiveDate,
     (kind, label): (SetTo, Option<String>),
     reason: &str,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let code = parse(code)?;
     if !(1..=9999).contains(&date.year()) {
         return Err(BadInput(format!("{date} is outside the years 1 to 9999")).into());
@@ -226,24 +227,24 @@ async fn set_day(
     let act = ("calendar day", Apply::Write, Some(reason));
     let change = change(global, &code, &make, act).await?;
     tell(global, &code, &change, Apply::Write)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn remove(global: &Global, code: &str, reason: &str) -> Result<Ended> {
+async fn remove(global: &Global, code: &str, reason: &str) -> Result<VerbResult> {
     let code = parse(code)?;
     let known = open(global).await?.calendars().await?;
     known.get(&code)?;
     let act = ("calendar remove", Apply::Write, Some(reason));
     change(global, &code, &|_| Ok(None), act).await?;
     out::note(&calendar_words::removed(&code, global.lang()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn open(global: &Global) -> Result<App> {
     global.open(EmptyDatabase::Refuse).await
 }
 
-async fn list(global: &Global) -> Result<Ended> {
+async fn list(global: &Global) -> Result<VerbResult> {
     let app = open(global).await?;
     let (all, used) = (app.calendars().await?, app.calendars_used().await?);
     if global.json {
@@ -253,10 +254,10 @@ async fn list(global: &Global) -> Result<Ended> {
         out::line(&calendar_words::list(&all, &used, global.lang()));
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<Ended> {
+async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<VerbResult> {
     let code = parse(code)?;
     let app = open(global).await?;
     let all = app.calendars().await?;
@@ -270,10 +271,10 @@ async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<Ended> {
     } else {
         calendar_show::print(&all, &code, year, global.lang())?;
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn check(global: &Global) -> Result<Ended> {
+async fn check(global: &Global) -> Result<VerbResult> {
     let app = open(global).await?;
     let today = today(&app).await?;
     let warnings = app.calendar_warnings(today).await?;
@@ -286,7 +287,7 @@ async fn check(global: &Global) -> Result<Ended> {
     } else {
         warnings.iter().for_each(|w| out::line(&w.words(global.lang())));
     }
-    Ok(if warnings.is_empty() { Ended::Well } else { Ended::Differs })
+    Ok(if warnings.is_empty() { VerbResult::Well } else { VerbResult::Differs })
 }
 
 /// Says which calendars in use end too soon.
@@ -297,7 +298,7 @@ pub(super) async fn warn(app: &App, lang: Lang) -> Result<()> {
     Ok(())
 }
 
-async fn export(global: &Global, code: &str, output: Option<&Path>) -> Result<Ended> {
+async fn export(global: &Global, code: &str, output: Option<&Path>) -> Result<VerbResult> {
     let app = open(global).await?;
     let all = app.calendars().await?;
     app.close().await;
@@ -307,5 +308,5 @@ async fn export(global: &Global, code: &str, output: Option<&Path>) -> Result<En
             .with_context(|| format!("write the calendar to {}", path.display()))?,
         None => out::line(text.trim_end()),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

@@ -2,7 +2,7 @@
 //! this machine; a process that serves carries out what is approved.
 
 use crate::app::{EmptyDatabase, whoami};
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::permission::four_eyes::{
     ChangeDecider, ChangeDecisionRefused, ChangeRequestId, ChangeVerdict,
 };
@@ -58,7 +58,10 @@ pub(super) struct DecideArgs {
     comment: Option<String>,
 }
 
-pub(super) async fn change_request(global: &Global, verb: &ChangeRequestVerb) -> Result<Ended> {
+pub(super) async fn change_request(
+    global: &Global,
+    verb: &ChangeRequestVerb,
+) -> Result<VerbResult> {
     match verb {
         ChangeRequestVerb::List(args) => list(global, args).await,
         ChangeRequestVerb::Show(args) => show(global, args).await,
@@ -68,7 +71,7 @@ pub(super) async fn change_request(global: &Global, verb: &ChangeRequestVerb) ->
     }
 }
 
-async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
+async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let name = whoami();
@@ -84,7 +87,7 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
         true => out::json(&json!(items))?,
         false => print_list(&items, global.lang()),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Change requests as a table.
@@ -106,7 +109,7 @@ pub(super) fn print_list(items: &[Value], lang: Lang) {
     out::line(&out::table(&head, items.iter().map(row).collect()));
 }
 
-async fn show(global: &Global, args: &IdArgs) -> Result<Ended> {
+async fn show(global: &Global, args: &IdArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let name = whoami();
@@ -120,7 +123,7 @@ async fn show(global: &Global, args: &IdArgs) -> Result<Ended> {
     let document = serde_json::to_value(ChangeRequestDetail::of(&request, content, reader))?;
     if global.json {
         out::json(&document)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     for (key, value) in document.as_object().into_iter().flatten() {
         match value {
@@ -129,10 +132,10 @@ async fn show(global: &Global, args: &IdArgs) -> Result<Ended> {
             other => out::line(&format!("{key}: {}", serde_json::to_string_pretty(other)?)),
         }
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn give(global: &Global, args: &DecideArgs, verdict: ChangeVerdict) -> Result<Ended> {
+async fn give(global: &Global, args: &DecideArgs, verdict: ChangeVerdict) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let (name, id) = (whoami(), ChangeRequestId(args.id));
@@ -150,7 +153,7 @@ async fn give(global: &Global, args: &DecideArgs, verdict: ChangeVerdict) -> Res
         true => out::json(&document)?,
         false => out::line(&verdict_line(&document, global.lang())),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// What became of a change, in a sentence.

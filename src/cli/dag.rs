@@ -1,7 +1,7 @@
 //! `dag`: the graph of a file, a group or a batch, in any shape that `picture` knows.
 
 use crate::app::{self, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};
 use crate::domain::id::GroupCode;
 use crate::picture::{Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format};
 use crate::view::dag::{self, NoFocus, Part, Reduce};
@@ -44,7 +44,7 @@ pub(super) struct DagArgs {
     layout: LayoutWish,
     /// Where the arrows run to
     #[arg(long, value_enum, ignore_case = true, default_value = "LR")]
-    direction: Way,
+    direction: DagDirectionArg,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,7 +70,7 @@ enum LayoutWish {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum DagDirectionArg {
     /// From left to right
     #[value(name = "LR")]
     Lr,
@@ -84,7 +84,7 @@ fn shapes() -> impl clap::builder::TypedValueParser<Value = &'static Format> {
     PossibleValuesParser::new(names).try_map(|name| format(&name).ok_or("is in no list of shapes"))
 }
 
-pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
+pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<VerbResult> {
     if args.layout == LayoutWish::None && args.format.needs_positions() {
         let message = format!("{} needs positions; leave out --layout none", args.format.name);
         return Err(BadInput(message).into());
@@ -104,8 +104,8 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
             LayoutWish::None => Placing::None,
         },
         direction: match args.direction {
-            Way::Lr => Direction::Lr,
-            Way::Tb => Direction::Tb,
+            DagDirectionArg::Lr => Direction::Lr,
+            DagDirectionArg::Tb => Direction::Tb,
         },
         lang: global.lang(),
         generated_at: None,
@@ -114,7 +114,7 @@ pub(super) async fn dag(global: &Global, args: &DagArgs) -> Result<Ended> {
         Drawn::Json(document) => out::document(&document)?,
         Drawn::Text(text) => out::line(text.trim_end()),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn whole(global: &Global, args: &DagArgs) -> Result<View> {

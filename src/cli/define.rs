@@ -7,7 +7,7 @@ use crate::app::preflight::{
 use crate::app::sources::place;
 use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
 use crate::cli::lineage::Strictness;
-use crate::cli::{Ended, Global, breach, calendar, four_eyes, lineage, out, preflight};
+use crate::cli::{Global, VerbResult, breach, calendar, four_eyes, lineage, out, preflight};
 use crate::config::Config;
 use crate::definition::{self, Change, Fault, Faults, Loaded};
 use crate::domain::job::Definition;
@@ -98,7 +98,7 @@ impl By {
     }
 }
 
-pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<Ended> {
+pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResult> {
     // The settings are checked with it: a fault there would stop the run just as well.
     let config = global.config()?;
     let loaded = match app::load_definition(&args.file) {
@@ -164,8 +164,9 @@ fn end_check(
     args: &CheckArgs,
     report: Option<&PreflightReport>,
     found: Option<&DefinitionLineage>,
-) -> Result<Ended> {
-    let ended = report.map_or(Ok(Ended::Well), |report| preflight::end(report, global.lang()))?;
+) -> Result<VerbResult> {
+    let ended =
+        report.map_or(Ok(VerbResult::Well), |report| preflight::end(report, global.lang()))?;
     let strictness = if args.strict { Strictness::Possible } else { Strictness::Certain };
     found.map_or(Ok(ended), |found| lineage::end(found, strictness, global.lang()))
 }
@@ -209,17 +210,17 @@ fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {
     out::json(&json!({"file": args.file, "ok": false, "faults": faults}))
 }
 
-pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<Ended> {
+pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<VerbResult> {
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
     let changes = changes(global, &args.file, how, &args.by.authorship()).await?;
     print_changes(global, &changes, how)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-pub(super) async fn diff(global: &Global, args: &DiffArgs) -> Result<Ended> {
+pub(super) async fn diff(global: &Global, args: &DiffArgs) -> Result<VerbResult> {
     let changes = changes(global, &args.file, Apply::DryRun, &Authorship::of_user()).await?;
     print_changes(global, &changes, Apply::DryRun)?;
-    Ok(if changes.is_empty() { Ended::Well } else { Ended::Differs })
+    Ok(if changes.is_empty() { VerbResult::Well } else { VerbResult::Differs })
 }
 
 async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> Result<Vec<Change>> {
@@ -287,9 +288,9 @@ pub(super) fn change_json(change: &Change) -> Value {
 }
 
 /// The JSON Schema of definition files.
-pub(super) fn schema() -> Result<Ended> {
+pub(super) fn schema() -> Result<VerbResult> {
     out::json(&definition::schema(&app::job_kinds()))?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn warn(loaded: &Loaded) {

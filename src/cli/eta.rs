@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::cli::due;
-use crate::cli::{BatchRef, Ended, Global, out};
+use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::Basis;
 use crate::domain::dag::Node;
@@ -18,13 +18,13 @@ use std::collections::HashSet;
 /// Open jobs that are shown beside the critical path: those with the least slack.
 const NEAR: usize = 5;
 
-pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
+pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
     let found = which.find(app).await?;
     let view = View::of(app, found.batch_id).await?;
     let outlook = Outlook::of(app, &view).await?;
     if global.json {
         out::json(&outlook.document(&view))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let lang = global.lang();
     let (no, group, status) =
@@ -45,7 +45,7 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
     if let Outlook::Expected { forecast, .. } = &outlook {
         out::line(&table(&view, forecast, lang));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// What is late and what will be, in a few lines.

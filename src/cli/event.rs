@@ -1,9 +1,9 @@
 //! `event send`: fires the schedules that wait for an event.
 
 use crate::cli::define::remark;
-use crate::cli::schedule_act::{Desk, GivenArgs};
+use crate::cli::schedule_act::{GivenArgs, ScheduleOperator};
 use crate::cli::schedule_nodes::Fires;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
 use crate::engine::trigger::schedule_actions::{self, Event, Fired};
 use crate::store::event_key::KEY_MAX;
@@ -33,7 +33,7 @@ pub(super) struct SendArgs {
     reason: Option<String>,
 }
 
-pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
+pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResult> {
     let EventVerb::Send(args) = verb;
     let given = args.given.read()?;
     let fits = |key: &str| {
@@ -44,7 +44,7 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
         let said = format!("--key: write 1 to {KEY_MAX} characters on one line");
         return Err(BadInput(said).into());
     }
-    let desk = Desk::open(global).await?;
+    let desk = ScheduleOperator::open(global).await?;
     let deed = desk.deed(args.reason.as_deref());
     let event =
         schedule_actions::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed)
@@ -65,10 +65,10 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<Ended> {
         return out::json(
             &json!({"event": args.name, "fired": all, "served": fires == Fires::Now}),
         )
-        .map(|()| Ended::Well);
+        .map(|()| VerbResult::Well);
     }
     fired.iter().for_each(|f| out::line(&words(f, fires, global.lang())));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
@@ -82,11 +82,11 @@ fn words(fired: &Fired, fires: Fires, lang: Lang) -> String {
     }
 }
 
-fn before(global: &Global, args: &SendArgs, at: &str) -> Result<Ended> {
+fn before(global: &Global, args: &SendArgs, at: &str) -> Result<VerbResult> {
     let key = args.key.as_deref().unwrap_or_default();
     if global.json {
         let said = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
-        return out::json(&said).map(|()| Ended::Well);
+        return out::json(&said).map(|()| VerbResult::Well);
     }
     out::line(&match global.lang() {
         Lang::En => {
@@ -94,5 +94,5 @@ fn before(global: &Global, args: &SendArgs, at: &str) -> Result<Ended> {
         }
         Lang::Zh => format!("事件 {} 的键 {key} 此前已发送（{at}），不再触发", args.name),
     });
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

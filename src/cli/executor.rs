@@ -1,12 +1,12 @@
 //! `executor`: this process as an executor of an XXL-JOB admin, until it is told to stop.
 
-use crate::api::executor::{Desk, Limits};
+use crate::api::executor::{ExecutorEndpoint, Limits};
 use crate::api::{Attended, Door, ListenerTls};
 use crate::app::executor::ExecutorWords;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
 use crate::cli::serve::{Works, watch};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::config::Duty;
 use crate::domain::text::lang::Lang;
 use crate::engine::xxl::executor::Executor;
@@ -73,7 +73,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// Between two looks at the database's clock, where no dispatcher looks.
 const CLOCK: Duration = Duration::from_secs(30);
 
-pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ended> {
+pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<VerbResult> {
     let mut config = global.config()?;
     if args.serve {
         config.node.duty = Duty::Serve;
@@ -105,7 +105,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<End
     if !args.quiet {
         announce(args, &words.address, global.lang());
     }
-    let desk = Desk::new(executor.clone(), &token, Limits::default());
+    let desk = ExecutorEndpoint::new(executor.clone(), &token, Limits::default());
     let attended = door.staffed(desk.router(), LAST_ANSWERS);
     let stop = CancellationToken::new();
     let all = attend((&app, works), &executor, (attended, &stop), (global, args));
@@ -114,7 +114,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<End
         never = stop_on_signal(&stop, Signalled::Serve, global.lang()) => match never {},
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Everything at once, until it is told to stop and what ended last is told too.

@@ -3,7 +3,7 @@
 
 use crate::app::executor_groups::GroupChange;
 use crate::app::{self, App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
 use crate::domain::text::lang::Lang;
 use crate::domain::xxl::xxl_run::AppName;
@@ -87,13 +87,13 @@ pub(super) struct SetArgs {
     refuse_glue: bool,
 }
 
-pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<Ended> {
+pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     // Times are the database's, as for all who share it.
     app.server_now().await?;
     let done = act(global, &app, verb).await;
     app.close().await;
-    done.map(|()| Ended::Well)
+    done.map(|()| VerbResult::Well)
 }
 
 async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `export`: what is stored, as a definition file again.
 
 use crate::app::{self, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::definition::{self, Format};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::Definition;
@@ -41,7 +41,7 @@ enum Form {
     Json,
 }
 
-pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> {
+pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbResult> {
     let moves = pairs("--map-source", &args.map_source)?
         .into_iter()
         .map(|(from, to)| Ok((from, SourceName::parse(&to)?)))
@@ -73,7 +73,7 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<Ended> 
             out::note(&format!("{}: {jobs} written", file.display()));
         }
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn group_of(stored: &Definition, code: &str) -> Result<Definition> {

@@ -1,6 +1,6 @@
 //! `health`: asks the `serve` of this machine how it is, for whoever starts it anew and has no curl.
 
-use crate::cli::{Ended, Global, out};
+use crate::cli::{Global, VerbResult, out};
 use crate::config::{ClientCertificateRule, ListenerTlsFiles};
 use crate::outbound::tls_to_own_server;
 use anyhow::{Context as _, Result, bail};
@@ -30,7 +30,7 @@ pub(super) struct HealthArgs {
     ready: bool,
 }
 
-pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<Ended> {
+pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<VerbResult> {
     let mut config = global.config()?;
     if let Some(listen) = &args.http {
         config.http.listen.clone_from(listen);
@@ -51,7 +51,7 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<Ended> 
     let answer = asked.await.with_context(|| format!("no answer from {address} within 5 s"))?;
     let (is_well, said) = answer.with_context(|| format!("ask {address}{path}"))?;
     out::line(said.trim_end());
-    Ok(if is_well { Ended::Well } else { Ended::Unwell })
+    Ok(if is_well { VerbResult::Well } else { VerbResult::Unwell })
 }
 
 /// Who listens on every address is asked on this machine's own.

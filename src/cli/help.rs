@@ -1,6 +1,6 @@
 //! The list of verbs by what people want to do, shell completions, and pages for `man`.
 
-use crate::cli::{BadInput, Cli, Ended};
+use crate::cli::{BadInput, Cli, VerbResult};
 use anyhow::{Context as _, Result};
 use clap::builder::StyledStr;
 use clap::{Args, Command, CommandFactory as _};
@@ -95,23 +95,23 @@ fn wrap_words(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// Prints the completions of a shell.
-pub(super) fn print_completions(args: &CompletionsArgs) -> Result<Ended> {
+pub(super) fn print_completions(args: &CompletionsArgs) -> Result<VerbResult> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "procession", &mut script);
     std::io::stdout().write_all(&script).context("print the completions")?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Prints the page of procession, or writes a page for each verb into a folder.
-pub(super) fn write_man_pages(args: &ManArgs) -> Result<Ended> {
+pub(super) fn write_man_pages(args: &ManArgs) -> Result<VerbResult> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command()).render(&mut page).context("make the page")?;
         std::io::stdout().write_all(&page).context("print the page")?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     };
     match write_into(folder) {
-        Ok(()) => Ok(Ended::Well),
+        Ok(()) => Ok(VerbResult::Well),
         Err(error) => {
             let folder = folder.display();
             Err(BadInput(format!("cannot write the pages into {folder}: {error}")).into())
@@ -165,7 +165,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let pages = folder.path().join("man1");
         let done = write_man_pages(&ManArgs { folder: Some(pages.clone()) }).expect("pages");
-        assert_eq!(done, Ended::Well);
+        assert_eq!(done, VerbResult::Well);
         for page in ["procession.1", "procession-run.1", "procession-batch-open.1"] {
             assert!(pages.join(page).exists(), "{page}");
         }

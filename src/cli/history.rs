@@ -2,7 +2,7 @@
 
 use crate::app::{App, Apply, EmptyDatabase};
 use crate::cli::define::{By, change_json, print_changes, remark};
-use crate::cli::{BadInput, Ended, Global, four_eyes, out};
+use crate::cli::{BadInput, Global, VerbResult, four_eyes, out};
 use crate::definition::{self, Change, How};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
@@ -39,7 +39,7 @@ pub(super) struct RollbackArgs {
     by: By,
 }
 
-pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<Ended> {
+pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let versions = versions(&app, &args.group).await?;
     app.close().await;
@@ -47,16 +47,16 @@ pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<Ended
         let at = position(&versions, no)?;
         let changes = changes(&versions, at);
         if global.json {
-            return out::json(&as_json(&versions[at], &changes)).map(|()| Ended::Well);
+            return out::json(&as_json(&versions[at], &changes)).map(|()| VerbResult::Well);
         }
         out::line(&head(&versions[at]));
         changes.iter().for_each(|change| out::line(&change.to_string()));
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let each = || versions.iter().enumerate().rev().map(|(i, v)| (v, changes(&versions, i)));
     if global.json {
         let all: Vec<Value> = each().map(|(version, changes)| as_json(version, &changes)).collect();
-        return out::json(&json!(all)).map(|()| Ended::Well);
+        return out::json(&json!(all)).map(|()| VerbResult::Well);
     }
     let rows = each()
         .map(|(version, changes)| {
@@ -71,10 +71,10 @@ pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<Ended
         })
         .collect();
     out::line(&out::table(&["VERSION", "WHEN", "AUTHOR", "CHANGES", "REMARK"], rows));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<Ended> {
+pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let versions = versions(&app, &args.group).await?;
     let to = &versions[position(&versions, args.to)?];
@@ -92,7 +92,7 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<End
         let last = versions.last().map_or(0, |v| v.no);
         out::line(&format!("group {} is version {} now", to.group, last + 1));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn versions(app: &App, group: &str) -> Result<Vec<Version>> {

@@ -3,12 +3,12 @@
 use crate::app;
 use crate::cli::import_database::{self, FromDatabase, ImportSource};
 use crate::cli::import_xxl;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
-    self, Asked, CrontabUsers, Given, Imported, ItemOutcome, Level, Note, Origin, ReadItem, System,
-    TableSystem, Words,
+    self, CrontabUsers, Given, ImportRequest, Imported, ItemOutcome, Level, Note, Origin, ReadItem,
+    System, TableSystem, Words,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -115,7 +115,7 @@ fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
     read_zone(name).map_err(|e| e.to_string())
 }
 
-pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<Ended> {
+pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<VerbResult> {
     let from_database = |system, args| import_database::import(global, system, args);
     match verb {
         ImportVerb::Crontab(args) => {
@@ -151,13 +151,13 @@ fn import_files(
     files: &[PathBuf],
     to: &To,
     crontab_users: Option<CrontabUsers>,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     to.check()?;
     let mut found = FoundFiles::default();
     for file in files {
         read(file, &mut found)?;
     }
-    let asked = Asked { crontab_users, ..to.asked()? };
+    let asked = ImportRequest { crontab_users, ..to.asked()? };
     let mut made = import::import(system, &found.given, &asked, &app::job_kinds())?;
     made.notes.extend(hidden_note(&found.hidden));
     made.notes.sort();
@@ -167,11 +167,11 @@ fn import_files(
 
 impl To {
     /// What the rooms below need to know of it.
-    pub(super) fn asked(&self) -> Result<Asked> {
+    pub(super) fn asked(&self) -> Result<ImportRequest> {
         if let Some(code) = &self.group {
             crate::domain::id::GroupCode::parse(code)?;
         }
-        Ok(Asked {
+        Ok(ImportRequest {
             group: self.group.clone(),
             zone: self.zone,
             crontab_users: None,
@@ -195,7 +195,7 @@ impl To {
 }
 
 /// Prints the report and, unless it is a dry run, writes the files.
-pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> Result<Ended> {
+pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> Result<VerbResult> {
     deliver_more(global, (made, from), to, (&[], json!({})))
 }
 
@@ -205,7 +205,7 @@ pub(super) fn deliver_more(
     (made, from): (&Imported, &str),
     to: &To,
     (lines, more): (&[String], serde_json::Value),
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let lang = global.lang();
     let folder = to.out.as_deref().filter(|_| !to.dry_run);
     if let Some(folder) = folder {
@@ -224,7 +224,7 @@ pub(super) fn deliver_more(
             document[key] = value.clone();
         }
         out::json(&document)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     for level in Level::ALL {
         let notes = made.notes.iter().filter(|n| n.level == level);
@@ -240,7 +240,7 @@ pub(super) fn deliver_more(
         }
         None => out::line(lang.pick("dry run: nothing was written", "试运行:未写入任何文件")),
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// The items of which a note, or the counts, say more than that they are there.

@@ -2,7 +2,7 @@
 
 use crate::app;
 use crate::cli::import::{To, deliver_more};
-use crate::cli::{BadInput, Ended, Global};
+use crate::cli::{BadInput, Global, VerbResult};
 use crate::import::{self, TableSystem};
 use anyhow::Result;
 use clap::Args;
@@ -37,7 +37,7 @@ pub(super) async fn import(
     global: &Global,
     system: TableSystem,
     args: &FromDatabase,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let FromDatabase { url, password_file, to } = args;
     import_from(global, system, ImportSource { url, password_file: password_file.as_deref(), to })
         .await
@@ -47,7 +47,7 @@ pub(super) async fn import_from(
     global: &Global,
     system: TableSystem,
     source: ImportSource<'_>,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let ImportSource { url, password_file, to } = source;
     to.check()?;
     let password = password(password_file)?;

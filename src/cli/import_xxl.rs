@@ -3,7 +3,7 @@
 use crate::app::access::Authority;
 use crate::app::{self, Apply, Brought, EmptyDatabase};
 use crate::cli::import::{To, deliver_more};
-use crate::cli::{BadInput, Ended, Global};
+use crate::cli::{BadInput, Global, VerbResult};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::import::{self, Beyond, Children, Level, Note, Origin, Words, XxlAsked};
@@ -47,7 +47,7 @@ enum Join {
     All,
 }
 
-pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<Ended> {
+pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<VerbResult> {
     args.to.check()?;
     let token = args
         .executor_token_file

@@ -1,13 +1,13 @@
 //! `job list | show | stats | trust`; what is done to jobs of a batch is in `act`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{Ended, Global, act, act_args, breach, out, stats};
+use crate::cli::{Global, VerbResult, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::job_key::{JobKey, find_named};
 use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
 use crate::store;
 use crate::store::breach::Breach;
-use crate::view::job::{Standing, children, listed, owner_of, parents, whole};
+use crate::view::job::{JobStanding, children, listed, owner_of, parents, whole};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(super) enum JobVerb {
     Act(act_args::JobAct),
 }
 
-pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
+pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
         JobVerb::Act(verb) => act::on_jobs(global, &app, verb).await,
@@ -69,7 +69,7 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<Ended> {
             };
             let jobs: Vec<&JobDef> = defs.jobs.iter().filter(fits).collect();
             let mut tx = app.db.read().await?;
-            let standing = Standing {
+            let standing = JobStanding {
                 modes: store::run_mode::standing(&mut tx).await?,
                 marks: store::breach::all(&mut tx).await?,
             };
@@ -94,13 +94,13 @@ fn list(
     global: &Global,
     defs: &Definition,
     jobs: &[&JobDef],
-    standing: &Standing,
-) -> Result<Ended> {
-    let Standing { modes, marks } = standing;
+    standing: &JobStanding,
+) -> Result<VerbResult> {
+    let JobStanding { modes, marks } = standing;
     if global.json {
         let documents: Vec<_> = jobs.iter().map(|job| listed(defs, job, standing)).collect();
         out::json(&json!(documents))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let rows = jobs
         .iter()
@@ -125,7 +125,7 @@ fn list(
             out::line(&breach::sentence(job, mark, global.lang()));
         }
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// The class, with a mark where it was not kept.
@@ -139,14 +139,14 @@ fn show(
     defs: &Definition,
     word: &str,
     marks: &BTreeMap<JobKey, Breach>,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let job = find_named(&defs.jobs, word)?;
     let children = children(defs, job);
     let mark = breach::of(job, marks);
     let document = whole(defs, job, marks);
     if global.json {
         out::json(&document)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let dash =
         |words: Vec<String>| if words.is_empty() { "-".to_owned() } else { words.join(", ") };
@@ -175,7 +175,7 @@ fn show(
     for (part, text) in body(job) {
         out::line(&format!("{part}\n{text}"));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// What ties its effect to the record of it, and what is done when that cannot be learnt.

@@ -1,7 +1,7 @@
 //! `ldap check`: what a log-in with the directory would find, step by step.
 
 use crate::app::access::{DirectoryCheck, DirectoryStep, check_directory};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
@@ -28,7 +28,7 @@ pub(super) struct CheckArgs {
     password_stdin: bool,
 }
 
-pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<Ended> {
+pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<VerbResult> {
     let LdapVerb::Check(args) = verb;
     let (config, lang) = (global.config()?, global.lang());
     if !config.ldap.is_on() {
@@ -56,7 +56,7 @@ pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<Ended> {
     } else {
         out::lines(steps.iter().map(|step| describe(step, lang)));
     }
-    Ok(if is_well { Ended::Well } else { Ended::Unwell })
+    Ok(if is_well { VerbResult::Well } else { VerbResult::Unwell })
 }
 
 fn describe(step: &DirectoryStep, lang: Lang) -> String {

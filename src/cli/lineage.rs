@@ -1,7 +1,7 @@
 //! What jobs say about one another through the tables they touch, for people.
 
 use crate::app::lineage::{DefinitionLineage, GroupLineage};
-use crate::cli::{Ended, out};
+use crate::cli::{VerbResult, out};
 use crate::domain::text::lang::Lang;
 use crate::lineage::{ConflictKind, ConflictSide, JobConflict, LineageCoverage, Place, UnknownJob};
 use anyhow::{Result, anyhow};
@@ -153,7 +153,11 @@ fn describe_coverage(group: &str, coverage: &LineageCoverage, lang: Lang) -> Str
 }
 
 /// How a check with these findings ends. A source that could not be read is nobody's fault here.
-pub(super) fn end(found: &DefinitionLineage, strictness: Strictness, lang: Lang) -> Result<Ended> {
+pub(super) fn end(
+    found: &DefinitionLineage,
+    strictness: Strictness,
+    lang: Lang,
+) -> Result<VerbResult> {
     let is_bad = |kind: ConflictKind| match kind {
         ConflictKind::Race | ConflictKind::StagingTable => true,
         ConflictKind::Possible => strictness == Strictness::Possible,
@@ -164,10 +168,10 @@ pub(super) fn end(found: &DefinitionLineage, strictness: Strictness, lang: Lang)
     };
     let conflicts = found.groups.iter().flat_map(|group| &group.report.conflicts);
     if conflicts.into_iter().any(|one| is_bad(one.kind)) || found.groups.iter().any(dynamic) {
-        return Ok(Ended::Differs);
+        return Ok(VerbResult::Differs);
     }
     match found.unread_sources.len() {
-        0 => Ok(Ended::Well),
+        0 => Ok(VerbResult::Well),
         away => Err(match lang {
             Lang::En => anyhow!("{} could not be read", out::count(away, "source")),
             Lang::Zh => anyhow!("{away} 个数据源无法读取"),

@@ -2,7 +2,7 @@
 
 use crate::app;
 use crate::app::lineage::check_lineage;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::text::lang::Lang;
 use crate::lineage::{JobLineage, JobReading, TableImpact, TableUse, find_impact};
@@ -48,7 +48,7 @@ struct JobDocument<'a> {
     reading: &'a JobReading,
 }
 
-pub(super) async fn lineage(global: &Global, verb: &LineageVerb) -> Result<Ended> {
+pub(super) async fn lineage(global: &Global, verb: &LineageVerb) -> Result<VerbResult> {
     match verb {
         LineageVerb::Show(args) => show(global, args).await,
         LineageVerb::Impact(args) => impact(global, args).await,
@@ -67,7 +67,7 @@ async fn read_jobs(global: &Global, file: &Path) -> Result<Vec<JobLineage>> {
     Ok(found.groups.into_iter().flat_map(|group| group.jobs).collect())
 }
 
-async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
+async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
     let mut jobs = read_jobs(global, &args.file).await?;
     if let Some(wanted) = &args.job {
         let codes: Vec<String> = jobs.iter().map(|job| job.code.to_string()).collect();
@@ -89,12 +89,12 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
             })
             .collect();
         out::json(&serde_json::to_value(&documents)?)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     for job in &jobs {
         out::lines(describe_job(job, global.lang()).into_iter());
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn describe_job(job: &JobLineage, lang: Lang) -> Vec<String> {
@@ -120,15 +120,15 @@ fn describe_job(job: &JobLineage, lang: Lang) -> Vec<String> {
     lines
 }
 
-async fn impact(global: &Global, args: &ImpactArgs) -> Result<Ended> {
+async fn impact(global: &Global, args: &ImpactArgs) -> Result<VerbResult> {
     let jobs = read_jobs(global, &args.file).await?;
     let found = find_impact(&jobs, &args.table);
     if global.json {
         out::json(&serde_json::to_value(&found)?)?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     out::lines(describe_impact(&args.table, &found, global.lang()).into_iter());
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn describe_impact(table: &str, found: &TableImpact, lang: Lang) -> Vec<String> {

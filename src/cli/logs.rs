@@ -1,7 +1,7 @@
 //! `logs`: what a job of a batch printed, and its changes of state; `-f` follows.
 
 use crate::app::{App, EmptyDatabase};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};
 use crate::domain::id::QueueId;
 use crate::domain::job::job_key::find_named;
 use crate::domain::job::queue::QueueStatus;
@@ -30,7 +30,7 @@ pub(super) struct LogsArgs {
 /// Lines asked for at a time.
 const PAGE: u32 = 1_000;
 
-pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
+pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let batch = args.batch.find_with_jobs(&app, std::slice::from_ref(&args.job)).await?;
     let mut code = args.job.trim().to_owned();
@@ -70,7 +70,7 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<Ended> {
         let ended = state(&app, &reader).await?.is_final();
         while reader.page(global, &app).await? {}
         if !args.follow || ended {
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         tokio::time::sleep(Duration::from_millis(300)).await;
     }

@@ -2,7 +2,7 @@
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::batch::Batch;
 use crate::domain::cluster::metadata_gap::MetadataGap;
 use crate::domain::schedule::trigger::{Trigger, TriggerStatus};
@@ -55,7 +55,7 @@ struct PastTimesArgs {
     fire: bool,
 }
 
-pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<Ended> {
+pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
         MetadataVerb::Show => show(global, &app).await?,
@@ -63,7 +63,7 @@ pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<Ende
         MetadataVerb::Accept(args) => accept(global, &app, &args).await?,
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn show(global: &Global, app: &App) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `migrate`: make or update Procession's own tables.
 
 use crate::app::{EmptyDatabase, Schema, known_schema};
-use crate::cli::{Ended, Global, out};
+use crate::cli::{Global, VerbResult, out};
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -18,14 +18,14 @@ pub(super) struct MigrateArgs {
     wait: u32,
 }
 
-pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended> {
+pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Accept).await?;
     if args.status {
         if app.db.schema().await? == Schema::Current {
             say(global, &[], &format!("the schema is current (version {})", known_schema()))?;
         }
         app.db.require_current().await?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let applied = app.migrate(Duration::from_secs(args.wait.into())).await?;
     app.close().await;
@@ -37,7 +37,7 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Ended
         }
     };
     say(global, &applied, &text)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn say(global: &Global, applied: &[i64], text: &str) -> Result<()> {

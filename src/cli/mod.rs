@@ -278,7 +278,7 @@ struct BadInput(String);
 
 /// How a verb ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum VerbResult {
     Well,
     BatchFailed,
     /// `diff` found something.
@@ -310,11 +310,11 @@ pub fn main() -> ExitCode {
         }
     };
     match runtime.block_on(dispatch(cli, &said)) {
-        Ok(Ended::Well) => ExitCode::SUCCESS,
-        Ok(Ended::Waits) => ExitCode::from(4),
-        Ok(Ended::BatchFailed | Ended::Differs | Ended::Unwell | Ended::Broken) => {
-            ExitCode::from(1)
-        }
+        Ok(VerbResult::Well) => ExitCode::SUCCESS,
+        Ok(VerbResult::Waits) => ExitCode::from(4),
+        Ok(
+            VerbResult::BatchFailed | VerbResult::Differs | VerbResult::Unwell | VerbResult::Broken,
+        ) => ExitCode::from(1),
         Err(error) => {
             out::error(&format!("{error:#}"));
             let users = error.chain().any(|e| e.is::<BadInput>() || e.is::<NoListener>())
@@ -350,7 +350,7 @@ fn start_log(global: &Global) {
     tracing_subscriber::registry().with(lines).with(app::notice_layer()).init();
 }
 
-async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<Ended> {
+async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
     let global = cli.global;
     if let Some(address) = global.server.as_deref().filter(|_| !server::is_local(said)) {
         return server::dispatch(&global, address, said).await;

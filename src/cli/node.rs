@@ -2,7 +2,7 @@
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::text::lang::Lang;
 use crate::domain::text::{MESSAGE_MAX, storable};
@@ -49,7 +49,7 @@ pub(super) enum NodeVerb {
     },
 }
 
-pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
+pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     match verb {
         NodeVerb::List { all } => list(global, &app, if all { ENDED_MS } else { 0 }).await?,
@@ -62,7 +62,7 @@ pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<Ended> {
         }
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::app::outbox::NotSent;
 use crate::app::{self, EmptyDatabase, whoami};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::find_named;
 use crate::domain::notification::event::Event;
@@ -97,7 +97,7 @@ fn span(text: &str) -> Result<i64, String> {
     Ok(ms)
 }
 
-pub(super) async fn notify(global: &Global, verb: NotifyVerb) -> Result<Ended> {
+pub(super) async fn notify(global: &Global, verb: NotifyVerb) -> Result<VerbResult> {
     match verb {
         NotifyVerb::Test { recipients } => test(global, recipients).await,
         NotifyVerb::Preview { event, html } => preview(global, event, html),
@@ -108,7 +108,7 @@ pub(super) async fn notify(global: &Global, verb: NotifyVerb) -> Result<Ended> {
     }
 }
 
-async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
+async fn test(global: &Global, mut recipients: Vec<String>) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Accept).await?;
     let lang = global.lang();
     if recipients.is_empty() {
@@ -147,7 +147,7 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
     }
     app.close().await;
     match failed {
-        0 => Ok(Ended::Well),
+        0 => Ok(VerbResult::Well),
         _ => {
             let said = match lang {
                 Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
@@ -159,7 +159,7 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<Ended> {
     }
 }
 
-fn preview(global: &Global, event: Event, html: Option<PathBuf>) -> Result<Ended> {
+fn preview(global: &Global, event: Event, html: Option<PathBuf>) -> Result<VerbResult> {
     let config = global.config()?;
     let drawn = app::outbox::preview(&config, event, global.lang(), Clock::system().now())?;
     if let Some(warning) = &drawn.warning {
@@ -173,16 +173,16 @@ fn preview(global: &Global, event: Event, html: Option<PathBuf>) -> Result<Ended
         return out::json(
             &json!({"subject": drawn.subject, "text": drawn.text, "html": drawn.html}),
         )
-        .map(|()| Ended::Well);
+        .map(|()| VerbResult::Well);
     }
     out::line(&format!("{}\n\n{}", drawn.subject, drawn.text));
     if let Some(path) = html {
         out::note(&format!("{}", path.display()));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-fn events(global: &Global) -> Result<Ended> {
+fn events(global: &Global) -> Result<VerbResult> {
     let lang = global.lang();
     if global.json {
         let all = Event::ALL.map(|event| {
@@ -190,7 +190,7 @@ fn events(global: &Global) -> Result<Ended> {
                 "default": event.by_default().as_str(), "by_job_or_group": event.is_of_batch(),
                 "about": lang.pick(event.sentences().0, event.sentences().1)})
         });
-        return out::json(&json!(all)).map(|()| Ended::Well);
+        return out::json(&json!(all)).map(|()| VerbResult::Well);
     }
     let header = match lang {
         Lang::En => ["EVENT", "SEVERITY", "DEFAULT", "WHAT HAPPENED"],
@@ -203,7 +203,7 @@ fn events(global: &Global) -> Result<Ended> {
         [word, severity, default, lang.pick(en, zh)].map(str::to_owned).to_vec()
     });
     out::line(&out::table(&header, rows.to_vec()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Refuses a reason that says nothing.
@@ -214,7 +214,7 @@ pub(super) fn require_reason(reason: &str) -> Result<(), BadInput> {
     }
 }
 
-async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<Ended> {
+async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
     let group = GroupCode::parse(&args.group)?;
     require_reason(&args.reason)?;
     if let Some(event) = args.event.filter(|event| !event.is_of_batch()) {
@@ -268,17 +268,17 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<Ended> {
         });
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn snoozes(global: &Global) -> Result<Ended> {
+async fn snoozes(global: &Global) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
     let all = outbox::snoozes(&mut tx, app.clock.now()).await?;
     drop(tx);
     if global.json {
         let all: Vec<_> = all.iter().map(snooze_json).collect();
-        return out::json(&json!(all)).map(|()| Ended::Well);
+        return out::json(&json!(all)).map(|()| VerbResult::Well);
     }
     let header = match global.lang() {
         Lang::En => ["ID", "GROUP", "JOB", "EVENT", "UNTIL", "WHO", "WHY"],
@@ -298,10 +298,10 @@ async fn snoozes(global: &Global) -> Result<Ended> {
     });
     out::line(&out::table(&header, rows.collect()));
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn wake(global: &Global, id: i64) -> Result<Ended> {
+async fn wake(global: &Global, id: i64) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
@@ -326,5 +326,5 @@ async fn wake(global: &Global, id: i64) -> Result<Ended> {
         out::line(global.lang().pick("told again from now on", "已恢复通知"));
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

@@ -2,12 +2,12 @@
 
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::notify::require_reason;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::store::outbox::{self, Filter, Shown};
+use crate::store::outbox::{self, Filter, NotificationRow};
 use crate::store::{Tx, audit};
 use crate::view::outbox::{as_json, whole};
 use anyhow::{Context as _, Result};
@@ -20,7 +20,7 @@ pub(super) enum OutboxVerb {
     /// The latest notices: to whom, what, whether they went
     List {
         #[command(flatten)]
-        which: Which,
+        which: NotificationFilterArgs,
         /// How many, the latest first
         #[arg(short = 'n', long, default_value_t = 50)]
         limit: u32,
@@ -48,7 +48,7 @@ pub(super) enum OutboxVerb {
     /// Remove old notices that went, or were given up; those that wait stay
     Purge {
         #[command(flatten)]
-        which: Which,
+        which: NotificationFilterArgs,
         /// Only those that are older than so many days
         #[arg(long, value_name = "DAYS")]
         older_than: u32,
@@ -60,7 +60,7 @@ pub(super) enum OutboxVerb {
 
 /// Which notices.
 #[derive(Args)]
-pub(super) struct Which {
+pub(super) struct NotificationFilterArgs {
     /// In this state: pending, sent, failed, digest, acked
     #[arg(long, value_parser = status)]
     status: Option<MailStatus>,
@@ -88,7 +88,7 @@ pub(super) struct Whom {
     #[arg(long, conflicts_with = "ids")]
     all: bool,
     #[command(flatten)]
-    which: Which,
+    which: NotificationFilterArgs,
 }
 
 fn status(word: &str) -> Result<MailStatus, String> {
@@ -98,7 +98,7 @@ fn status(word: &str) -> Result<MailStatus, String> {
     })
 }
 
-impl Which {
+impl NotificationFilterArgs {
     fn filter(&self) -> Result<Filter> {
         if let Some(word) = &self.event {
             super::notify::event(word).map_err(BadInput)?;
@@ -116,7 +116,7 @@ impl Which {
 /// Notices that one order of an operator changes, at most.
 const MOST: u32 = 100_000;
 
-pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<Ended> {
+pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<VerbResult> {
     match verb {
         OutboxVerb::List { which, limit } => list(global, &which, limit).await,
         OutboxVerb::Show { id } => show(global, id).await,
@@ -135,7 +135,7 @@ pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<Ended> {
     }
 }
 
-async fn list(global: &Global, which: &Which, limit: u32) -> Result<Ended> {
+async fn list(global: &Global, which: &NotificationFilterArgs, limit: u32) -> Result<VerbResult> {
     let (filter, lang) = (which.filter()?, global.lang());
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
@@ -144,7 +144,7 @@ async fn list(global: &Global, which: &Which, limit: u32) -> Result<Ended> {
     drop(tx);
     if global.json {
         return out::json(&json!(rows.iter().map(as_json).collect::<Vec<_>>()))
-            .map(|()| Ended::Well);
+            .map(|()| VerbResult::Well);
     }
     let header = match lang {
         Lang::En => ["ID", "WHEN", "EVENT", "TO", "STATUS", "SUBJECT", "WHY, OR WHEN NEXT"],
@@ -162,10 +162,10 @@ async fn list(global: &Global, which: &Which, limit: u32) -> Result<Ended> {
         ));
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-fn cells(row: &Shown, lang: Lang) -> Vec<String> {
+fn cells(row: &NotificationRow, lang: Lang) -> Vec<String> {
     let waits = match (row.told.as_str(), row.next_at) {
         (_, Some(at)) => Some(at.to_string()),
         ("batch", None) => Some(lang.pick("the end of its batch", "批次结束时").to_owned()),
@@ -189,14 +189,14 @@ fn cells(row: &Shown, lang: Lang) -> Vec<String> {
     ]
 }
 
-async fn show(global: &Global, id: i64) -> Result<Ended> {
+async fn show(global: &Global, id: i64) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
     let row = outbox::one(&mut tx, id).await?;
     drop(tx);
     let Some(row) = row else { return Err(no_such(id).into()) };
     if global.json {
-        return out::json(&whole(&row)?).map(|()| Ended::Well);
+        return out::json(&whole(&row)?).map(|()| VerbResult::Well);
     }
     let lang = global.lang();
     let head = |en: &str, zh: &str, value: Option<String>| {
@@ -216,14 +216,14 @@ async fn show(global: &Global, id: i64) -> Result<Ended> {
     head("Subject", "主题", Some(row.subject.clone()));
     out::line(&format!("\n{}", row.body));
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn no_such(id: i64) -> BadInput {
     BadInput(format!("there is no notice {id}; procession outbox list shows the latest"))
 }
 
-async fn send(global: &Global) -> Result<Ended> {
+async fn send(global: &Global) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     if !app.config.notify.is_on() {
         let said = "nothing is set up to carry notices; add [notify.mail] or [notify.channels] to \
@@ -241,7 +241,7 @@ async fn send(global: &Global) -> Result<Ended> {
         });
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Sends again or acknowledges, on record.
@@ -250,7 +250,7 @@ async fn change(
     whom: &Whom,
     (reason, action): (Option<String>, &str),
     usual: MailStatus,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();
     let who = operator_here(&whoami());
@@ -275,7 +275,7 @@ async fn change(
         });
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn record(
@@ -313,7 +313,12 @@ async fn chosen(tx: &mut Tx, whom: &Whom, usual: MailStatus) -> Result<Vec<i64>>
     Ok(whom.ids.clone())
 }
 
-async fn purge(global: &Global, which: &Which, days: u32, reason: &str) -> Result<Ended> {
+async fn purge(
+    global: &Global,
+    which: &NotificationFilterArgs,
+    days: u32,
+    reason: &str,
+) -> Result<VerbResult> {
     let filter = which.filter()?;
     if filter.status == Some(MailStatus::Pending) {
         let said = "what waits is not purged; acknowledge it first: procession outbox ack";
@@ -343,5 +348,5 @@ async fn purge(global: &Global, which: &Which, days: u32, reason: &str) -> Resul
         });
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

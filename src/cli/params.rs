@@ -1,12 +1,12 @@
 //! `params show`: every parameter of a job with its value and the layer that gives it.
 
 use crate::app::EmptyDatabase;
-use crate::cli::{BadInput, Ended, Global, order, out};
+use crate::cli::{BadInput, Global, VerbResult, order, out};
 use crate::domain::id::BatchNo;
 use crate::domain::job::job_key::find_named;
 use crate::domain::params::PRECEDENCE;
 use crate::domain::text::lang::Lang;
-use crate::view::job_params::{Asked, Batch, Shown, World};
+use crate::view::job_params::{Batch, JobParamView, JobParamsRequest, World};
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
@@ -38,7 +38,7 @@ pub(super) struct ShowArgs {
     params: Vec<String>,
 }
 
-pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
+pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<VerbResult> {
     let ParamsVerb::Show(args) = verb;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
@@ -48,7 +48,7 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
     let params = order::pairs(&args.params)?;
     let says_more = args.business_date.is_some() || !params.is_empty();
     let (group, business_date) = (job.group.clone(), args.business_date);
-    let asked = Asked { group, batch_no: batch_no.clone(), business_date, params };
+    let asked = JobParamsRequest { group, batch_no: batch_no.clone(), business_date, params };
     let world = World::read(&app, &defs, &code, asked).await?;
     if says_more && world.batch == Batch::There {
         let said =
@@ -59,10 +59,10 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<Ended> {
         return Err(BadInput(format!("batch {batch_no} has no job {code}")).into());
     };
     print(global, &found)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-fn print(global: &Global, all: &[Shown]) -> Result<()> {
+fn print(global: &Global, all: &[JobParamView]) -> Result<()> {
     if global.json {
         return out::json(&json!(all));
     }
@@ -70,7 +70,7 @@ fn print(global: &Global, all: &[Shown]) -> Result<()> {
         Lang::En => ["PARAM", "VALUE", "FROM"],
         Lang::Zh => ["参数", "值", "来源"],
     };
-    let row = |one: &Shown| {
+    let row = |one: &JobParamView| {
         let value = one.value.clone().unwrap_or_else(|| "NULL".to_owned());
         let layer = one.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string());
         vec![one.name.clone(), one.fault.clone().unwrap_or(value), layer]

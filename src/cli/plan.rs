@@ -5,7 +5,7 @@ use crate::app::{self, App};
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::run::note_existing;
-use crate::cli::{BadInput, Ended, Global, breach, out, plan_words};
+use crate::cli::{BadInput, Global, VerbResult, breach, out, plan_words};
 use crate::config::Config;
 use crate::domain::batch::history::History;
 use crate::domain::batch::{AskedOrder, Batch};
@@ -42,7 +42,7 @@ pub(super) struct PlanArgs {
     no_connect: bool,
 }
 
-pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
+pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult> {
     let asked = args.order.read()?;
     let against = args.against_batch.as_deref().map(BatchNo::parse).transpose()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
@@ -89,7 +89,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<Ended> {
         plan_words::print_refusals(&refusals, global.lang());
     }
     if refusals.is_empty() {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let things = out::count(refusals.len(), "reason");
     Err(BadInput(format!("this order would be refused, for {things}")).into())
@@ -126,7 +126,7 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
 }
 
 /// A dry run with what the tables say of each of its batches.
-struct Made {
+struct DryRunResult {
     run: DryRun,
     known: Vec<(History, Option<Since>)>,
     /// Batches of the order that are there already, while others are opened.
@@ -134,7 +134,7 @@ struct Made {
     now: Millis,
 }
 
-impl Made {
+impl DryRunResult {
     fn expected(self, total: u32) -> (Vec<Planned>, Vec<Refusal>) {
         let Self { run, known, now, .. } = self;
         let planned = run.batches.into_iter().zip(known).map(|(preview, (history, since))| {
@@ -153,7 +153,7 @@ fn without_tables(
     file: Option<&Definition>,
     asked: AskedOrder,
     against: Option<&BatchNo>,
-) -> Result<Made> {
+) -> Result<DryRunResult> {
     if let Some(no) = against {
         let message = format!("there is no batch {no} to compare with: there is no database yet");
         return Err(BadInput(message).into());
@@ -164,7 +164,7 @@ fn without_tables(
     let order = order::work_out(asked, defs, now)?;
     let run = dry_run(defs, &order, &types(), now);
     let known = run.batches.iter().map(|_| (History::default(), None)).collect();
-    Ok(Made { run, known, existing: Vec::new(), now })
+    Ok(DryRunResult { run, known, existing: Vec::new(), now })
 }
 
 async fn with_tables(
@@ -172,7 +172,7 @@ async fn with_tables(
     file: Option<&Definition>,
     asked: AskedOrder,
     against: Option<&BatchNo>,
-) -> Result<Made> {
+) -> Result<DryRunResult> {
     let now = crate::cli::batch::server_now(app).await?;
     let stored = match file {
         Some(_) => None,
@@ -202,5 +202,5 @@ async fn with_tables(
         );
         return Err(BadInput(message).into());
     }
-    Ok(Made { run, known, existing, now })
+    Ok(DryRunResult { run, known, existing, now })
 }

@@ -1,7 +1,7 @@
 //! Findings of jobs before they are started, for people.
 
 use crate::app::preflight::{PreflightFinding, PreflightReport, PreflightSeverity};
-use crate::cli::{BadInput, Ended, out};
+use crate::cli::{BadInput, VerbResult, out};
 use crate::domain::text::lang::Lang;
 use anyhow::{Result, anyhow};
 
@@ -53,7 +53,7 @@ fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) ->
 }
 
 /// How a check with these findings ends: errors are the user's; a source that is away is nobody's fault here.
-pub(super) fn end(report: &PreflightReport, lang: Lang) -> Result<Ended> {
+pub(super) fn end(report: &PreflightReport, lang: Lang) -> Result<VerbResult> {
     let count = |severity| report.of(severity).count();
     let errors = count(PreflightSeverity::Error);
     let away = count(PreflightSeverity::Unreachable);
@@ -70,5 +70,5 @@ pub(super) fn end(report: &PreflightReport, lang: Lang) -> Result<Ended> {
             Lang::Zh => anyhow!("{away} 个数据源无法连接"),
         });
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

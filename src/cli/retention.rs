@@ -3,10 +3,10 @@
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::progress::Show;
 use crate::cli::retention_words as words;
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::engine::retention::{self, ByTable, Options, Rest, Sweeper, Swept, Wish};
+use crate::engine::retention::{self, ByTable, Options, RemovalOrder, Rest, Sweeper, Swept};
 use crate::store;
 use crate::view::retention::as_json;
 use anyhow::{Context as _, Result};
@@ -47,7 +47,7 @@ pub(super) struct RunArgs {
     quiet: bool,
 }
 
-pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<Ended> {
+pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<VerbResult> {
     let options = global.config()?.retention()?;
     match verb {
         RetentionVerb::Preview => preview(global, &options).await,
@@ -56,7 +56,7 @@ pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<En
     }
 }
 
-async fn preview(global: &Global, options: &Options) -> Result<Ended> {
+async fn preview(global: &Global, options: &Options) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let now = batch::server_now(&app).await?;
     let survey = retention::survey(&app.db, options, now).await?;
@@ -69,10 +69,10 @@ async fn preview(global: &Global, options: &Options) -> Result<Ended> {
         words::print(options, &survey, last.as_deref(), global.lang());
     }
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<Ended> {
+async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<VerbResult> {
     let reason = args.reason.as_deref().unwrap_or_default().trim().to_owned();
     if reason.is_empty() {
         return Err(BadInput("--reason: say why; it is what others will read".to_owned()).into());
@@ -99,9 +99,10 @@ async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<En
         return said(global, &ByTable::new());
     }
     if !args.yes && !agreed(global, rows)? {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
-    let wish = Wish { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
+    let wish =
+        RemovalOrder { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
     let sweeper = app.sweeper_by_hand(options, wish);
     let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
     let removed = sweep(sweeper, (show, rows), global.lang()).await?;
@@ -178,10 +179,10 @@ fn rests(rest: &Rest, until: crate::domain::time::Millis) -> String {
     }
 }
 
-fn said(global: &Global, removed: &ByTable) -> Result<Ended> {
+fn said(global: &Global, removed: &ByTable) -> Result<VerbResult> {
     if global.json {
-        return out::json(&json!({"removed": removed})).map(|()| Ended::Well);
+        return out::json(&json!({"removed": removed})).map(|()| VerbResult::Well);
     }
     out::line(&words::removed(removed, global.lang()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

@@ -9,7 +9,7 @@ use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::progress::{self, Show};
 use crate::cli::watch::Watch;
-use crate::cli::{BadInput, Ended, Global, batch, breach, heard, out, resume};
+use crate::cli::{BadInput, Global, VerbResult, batch, breach, heard, out, resume};
 use crate::definition::Fault;
 use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus, plan};
@@ -64,7 +64,7 @@ pub(super) struct RunArgs {
     by: By,
 }
 
-pub(super) async fn run(global: &Global, args: RunArgs) -> Result<Ended> {
+pub(super) async fn run(global: &Global, args: RunArgs) -> Result<VerbResult> {
     let asked = args.order.read()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
@@ -446,13 +446,13 @@ fn hint(batch: &Batch, lang: Lang) {
     }
 }
 
-async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<Ended> {
-    let mut worst = Ended::Well;
+async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<VerbResult> {
+    let mut worst = VerbResult::Well;
     let mut documents = Vec::new();
     for id in ids {
         let view = View::of(app, *id).await?;
         if !view.batch.status.is_success() {
-            worst = Ended::BatchFailed;
+            worst = VerbResult::BatchFailed;
         }
         if global.json {
             documents.push(view.document());

@@ -4,7 +4,7 @@ use crate::app::EmptyDatabase;
 use crate::cli::schedule_act::{self, AddArgs, EditArgs, FireArgs, WhyArgs};
 use crate::cli::schedule_next::{self, NextArgs};
 use crate::cli::schedule_nodes::Fires;
-use crate::cli::{BadInput, Ended, Global, out, schedule_nodes, schedule_words};
+use crate::cli::{BadInput, Global, VerbResult, out, schedule_nodes, schedule_words};
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::schedule::firing::{Firing, TriggerId};
 use crate::domain::schedule::trigger::{Trigger, TriggerStatus, TriggerWords};
@@ -79,7 +79,7 @@ pub(super) struct FiringsArgs {
     limit: u32,
 }
 
-pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<Ended> {
+pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<VerbResult> {
     match verb {
         ScheduleVerb::List(args) => list(global, &args).await,
         ScheduleVerb::Show(args) => show(global, &args).await,
@@ -95,7 +95,7 @@ pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<Ende
     }
 }
 
-async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
+async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
     let group = args.group.as_deref().map(GroupCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let now = app.server_now().await?;
@@ -117,7 +117,7 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
     if global.json {
         let row = |t: &Trigger| schedule_docs::as_json(t, last.get(&t.trigger_id));
         out::json(&all.iter().map(row).collect::<Result<Vec<_>>>()?.into())?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let lang = global.lang();
     if let (true, Some(group)) = (all.is_empty(), &group) {
@@ -125,14 +125,14 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
             Lang::En => format!("no schedule of group {group}"),
             Lang::Zh => format!("没有作业组 {group} 的调度"),
         });
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     if all.is_empty() {
         out::line(lang.pick(
             "no schedules; make one: procession schedule add, or write schedules: in a definition file",
             "没有调度；可用 procession schedule add 新建，或在定义文件中写 schedules:",
         ));
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     out::line(&schedule_words::table(&all, &last, (now, lang)));
     if more > 0 {
@@ -141,10 +141,10 @@ async fn list(global: &Global, args: &ListArgs) -> Result<Ended> {
     if fires == Fires::OnceServed && all.iter().any(|t| t.status == TriggerStatus::Enabled) {
         out::line(schedule_nodes::nobody(lang));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
+async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
     let code = TriggerCode::parse(&args.code)?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
@@ -158,10 +158,10 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Ended> {
     } else {
         out::line(&schedule_words::whole(&found, last.as_ref(), global.lang())?);
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
+async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     let code = args.code.as_deref().map(TriggerCode::parse).transpose()?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
@@ -188,14 +188,14 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<Ended> {
     if global.json {
         let rows: Vec<_> = all.iter().map(|f| schedule_docs::firing_json(f, zone)).collect();
         out::json(&json!({"schedule": code, "id": id, "firings": rows}))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     if all.is_empty() {
         out::line(global.lang().pick("it has not fired yet", "尚未触发过"));
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     out::line(&schedule_words::firings(&all, zone, global.lang()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// As [`acting::found`]; one that is gone may have been removed, and its firings are there.

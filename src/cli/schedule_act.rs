@@ -4,7 +4,7 @@ use crate::app::{App, EmptyDatabase, FromGroups, whoami};
 use crate::cli::define::remark;
 use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
 use crate::cli::schedule_nodes::Fires;
-use crate::cli::{Ended, Global, batch, four_eyes, out, schedule_words};
+use crate::cli::{Global, VerbResult, batch, four_eyes, out, schedule_words};
 use crate::domain::id::{BatchNo, TriggerCode};
 use crate::domain::schedule::trigger::{Given, Trigger, TriggerDef, TriggerWords};
 use crate::domain::text::lang::Lang;
@@ -99,13 +99,13 @@ impl GivenArgs {
 }
 
 /// Who acts, in an open database.
-pub(super) struct Desk {
+pub(super) struct ScheduleOperator {
     pub(super) app: App,
     by: Operator,
     now: crate::domain::time::Millis,
 }
 
-impl Desk {
+impl ScheduleOperator {
     pub(super) async fn open(global: &Global) -> Result<Self> {
         let app = global.open(EmptyDatabase::Refuse).await?;
         let now = batch::server_now(&app).await?;
@@ -122,11 +122,11 @@ impl Desk {
     }
 }
 
-pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
+pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<VerbResult> {
     let words = TriggerWords { code: args.code.clone(), ..TriggerWords::default() };
     let words = args.order.over(words)?;
     let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
-    let desk = Desk::open(global).await?;
+    let desk = ScheduleOperator::open(global).await?;
     let defs = desk.app.definition().await?;
     let from_groups = FromGroups::of(&words, &defs);
     let zone = from_groups.zone;
@@ -141,9 +141,9 @@ pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<Ended> {
     said(global, &stands)
 }
 
-pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<Ended> {
+pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<VerbResult> {
     let code = TriggerCode::parse(&args.code)?;
-    let desk = Desk::open(global).await?;
+    let desk = ScheduleOperator::open(global).await?;
     let defs = desk.app.definition().await?;
     let change = |def: TriggerDef| -> Result<TriggerDef> {
         let zone = def.timing.zone;
@@ -182,16 +182,16 @@ fn from_file(t: &Trigger, lang: Lang) {
     }
 }
 
-pub(super) async fn pause(global: &Global, args: &WhyArgs) -> Result<Ended> {
-    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+pub(super) async fn pause(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
+    let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let stands =
         schedule_actions::pause(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
     said(global, &stands)
 }
 
-pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
-    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
+    let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let stands =
         schedule_actions::resume(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
     desk.app.close().await;
@@ -206,8 +206,8 @@ pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<Ended> {
     said(global, &stands)
 }
 
-pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
-    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
+    let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let there = {
         let mut tx = desk.app.db.read().await?;
         schedule_actions::found(&mut tx, &code).await?
@@ -220,7 +220,7 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
     from_file(&was, global.lang());
     let id = was.trigger_id.0;
     if global.json {
-        return out::json(&json!({"removed": code, "id": id})).map(|()| Ended::Well);
+        return out::json(&json!({"removed": code, "id": id})).map(|()| VerbResult::Well);
     }
     out::line(&match global.lang() {
         Lang::En => format!(
@@ -230,12 +230,12 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<Ended> {
             format!("{code}：已删除；触发记录保留，可查：procession schedule firings --id {id}")
         }
     });
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> {
+pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<VerbResult> {
     let (given, code) = (args.given.read()?, TriggerCode::parse(&args.code)?);
-    let desk = Desk::open(global).await?;
+    let desk = ScheduleOperator::open(global).await?;
     let fired =
         schedule_actions::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason)))
             .await?;
@@ -245,7 +245,7 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
         let planned = fired.planned.to_string();
         let served = fires == Fires::Now;
         return out::json(&json!({"schedule": code, "planned_at": planned, "served": served}))
-            .map(|()| Ended::Well);
+            .map(|()| VerbResult::Well);
     }
     let (lang, planned) = (global.lang(), fired.planned);
     let when = fires.words(lang);
@@ -257,11 +257,11 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<Ended> 
             "{code}：{when}，计划时间 {planned}；结果见：procession schedule firings {code}"
         ),
     });
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<Ended> {
-    let (desk, code) = (Desk::open(global).await?, TriggerCode::parse(&args.code)?);
+pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
+    let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let deed = desk.deed(Some(&args.reason));
     let (skipped, stands) = schedule_actions::skip_next(&desk.app.db, &code, deed).await?;
     desk.app.close().await;
@@ -272,17 +272,17 @@ pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<Ended> 
     said(global, &stands)
 }
 
-fn said(global: &Global, stands: &Stands) -> Result<Ended> {
+fn said(global: &Global, stands: &Stands) -> Result<VerbResult> {
     for warning in &stands.warnings {
         out::note(&format!("warning: {warning}"));
     }
     if global.json {
-        return out::json(&as_json(&stands.trigger, None)?).map(|()| Ended::Well);
+        return out::json(&as_json(&stands.trigger, None)?).map(|()| VerbResult::Well);
     }
     out::line(&schedule_words::stands(&stands.trigger, global.lang()));
     if let Some(next) = stands.next.as_ref().filter(|next| !next.why.is_empty()) {
         let why: Vec<String> = next.why.iter().map(|why| why.words(global.lang())).collect();
         out::line(&format!("  {}", why.join("; ")));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }

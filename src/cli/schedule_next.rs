@@ -3,7 +3,7 @@
 use crate::app::{App, EmptyDatabase};
 use crate::cli::schedule_args::TimingFlags;
 use crate::cli::schedule_words::when;
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::trigger::{NumberRule, TriggerStatus};
@@ -12,7 +12,9 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::view::schedule::local;
-use crate::view::schedule_next::{self, Asked, MOST, Shown, as_json, look, weekday};
+use crate::view::schedule_next::{
+    self, FiringPreview, FiringPreviewRequest, MOST, as_json, look, weekday,
+};
 use anyhow::Result;
 use chrono_tz::Tz;
 use clap::Args;
@@ -36,7 +38,7 @@ pub(super) struct NextArgs {
     batch_no: Option<String>,
 }
 
-pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<Ended> {
+pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<VerbResult> {
     let app = App::open_if_there(global.config()?).await?;
     let (calendars, now) = match &app {
         Some(app) => (app.calendars().await?, batch::server_now(app).await?),
@@ -66,17 +68,22 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<Ended> {
         } else {
             out::line(&said);
         }
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let shown = look(&asked, &calendars, after, usize::try_from(args.count)?)?;
     if global.json {
-        return out::json(&as_json(&asked, &shown)).map(|()| Ended::Well);
+        return out::json(&as_json(&asked, &shown)).map(|()| VerbResult::Well);
     }
     print(&asked, &shown, lang)?;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
-async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Result<Asked> {
+async fn stored(
+    global: &Global,
+    args: &NextArgs,
+    code: &str,
+    now: Millis,
+) -> Result<FiringPreviewRequest> {
     if args.timing.names_a_kind() {
         let said = "next takes the code of a schedule, or a timing of its own (--cron …); not both";
         return Err(BadInput(said.to_owned()).into());
@@ -84,7 +91,7 @@ async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Re
     let code = TriggerCode::parse(code)?;
     let app = global.open(EmptyDatabase::Refuse).await?;
     let mut tx = app.db.read().await?;
-    let mut asked = Asked::stored(&mut tx, &code, now).await?;
+    let mut asked = FiringPreviewRequest::stored(&mut tx, &code, now).await?;
     drop(tx);
     app.close().await;
     if let Some(text) = &args.batch_no {
@@ -95,7 +102,7 @@ async fn stored(global: &Global, args: &NextArgs, code: &str, now: Millis) -> Re
     Ok(asked.with(timing))
 }
 
-fn written(args: &NextArgs, now: Millis) -> Result<Asked> {
+fn written(args: &NextArgs, now: Millis) -> Result<FiringPreviewRequest> {
     if !args.timing.names_a_kind() {
         let said = "say which: procession schedule next CODE, or a timing such as --cron '0 0 2 1 * ?' \
                     --zone Asia/Shanghai";
@@ -103,7 +110,7 @@ fn written(args: &NextArgs, now: Millis) -> Result<Asked> {
     }
     let timing = args.timing.over(TimingWords::default())?.read(Some(Tz::UTC))?;
     let number = args.batch_no.as_deref().map(NumberRule::parse).transpose()?;
-    Ok(Asked::written(timing, number, now))
+    Ok(FiringPreviewRequest::written(timing, number, now))
 }
 
 fn moment(text: &str, zone: Tz) -> Result<Millis> {
@@ -113,8 +120,8 @@ fn moment(text: &str, zone: Tz) -> Result<Millis> {
     })
 }
 
-fn print(asked: &Asked, shown: &Shown, lang: Lang) -> Result<()> {
-    let (zone, Shown { next, left_out, skipped }) = (asked.timing.zone, shown);
+fn print(asked: &FiringPreviewRequest, shown: &FiringPreview, lang: Lang) -> Result<()> {
+    let (zone, FiringPreview { next, left_out, skipped }) = (asked.timing.zone, shown);
     let by_hand = left_out.iter().map(|one| (one.planned, asked.why_left_out(one.planned)));
     let swallowed = skipped.iter().map(|one| {
         (one.planned, format!("{} {}", lang.pick("left out:", "不触发："), one.why.words(lang)))
@@ -158,7 +165,7 @@ fn print(asked: &Asked, shown: &Shown, lang: Lang) -> Result<()> {
     Ok(())
 }
 
-fn row(asked: &Asked, one: &Occurrence, lang: Lang) -> Vec<String> {
+fn row(asked: &FiringPreviewRequest, one: &Occurrence, lang: Lang) -> Vec<String> {
     let zone = asked.timing.zone;
     let number = match asked.number(one.planned, one.nominal) {
         None => "-".to_owned(),

@@ -5,7 +5,7 @@ mod rekey;
 
 use crate::app::secrets::{AskStores, SecretListing, SecretState};
 use crate::app::{self, App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 use crate::domain::text::{MESSAGE_MAX, storable};
@@ -105,7 +105,7 @@ impl AccessArgs {
     }
 }
 
-pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
+pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResult> {
     // A future until it is awaited: two of the verbs need no database.
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
@@ -142,7 +142,7 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<Ended> {
             out::note(&format!("secret {name} is removed"));
         }
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn sealed(name: &str) -> Result<String> {
@@ -272,7 +272,7 @@ async fn list(global: &Global, app: &App) -> Result<()> {
     Ok(())
 }
 
-async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
+async fn check(global: &Global, app: &App, names: &[String]) -> Result<VerbResult> {
     let mut all = Vec::new();
     match names {
         [] => all = app.secrets(None, AskStores::Yes).await?,
@@ -292,7 +292,7 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<Ended> {
     show(global, &all)?;
     show_faults(global, &all);
     let is_bad = |listing: &SecretListing| listing.state.fault().is_some();
-    Ok(if all.iter().any(is_bad) { Ended::Unwell } else { Ended::Well })
+    Ok(if all.iter().any(is_bad) { VerbResult::Unwell } else { VerbResult::Well })
 }
 
 /// What is wrong with secrets, a sentence for each; the table has no room for them.

@@ -6,7 +6,7 @@ use crate::app::secrets::LoginRenewal;
 use crate::app::task::as_task;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal, trace_to_the_end};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::text::lang::Lang;
@@ -48,7 +48,7 @@ pub(super) struct ServeArgs {
     quiet: bool,
 }
 
-pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
+pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<VerbResult> {
     let mut config = settings(global, args)?;
     let http = config.http()?;
     let max = config.engine.max_parallel;
@@ -87,7 +87,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<Ended> {
     // Before the work's own, so that a file of SQLite is whole when this process ends.
     house.app.db.close().await;
     app.close().await;
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// The listeners with TLS, where the settings ask for it.

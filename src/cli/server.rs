@@ -17,9 +17,9 @@ use crate::cli::server::columns::{
     ACTS, APPROVALS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES,
     REASONS, SCHEDULES, VERSIONS,
 };
-use crate::cli::server::said::Said;
+use crate::cli::server::said::VerbArguments;
 use crate::cli::server::shown::Column;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::{JobKey, JobNameError};
 use crate::domain::text::lang::Lang;
@@ -32,10 +32,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const USUAL: usize = 50;
 
 /// One verb, asked of a server.
-pub(super) struct Desk<'a> {
+pub(super) struct ServerVerb<'a> {
     global: &'a Global,
     server: Server,
-    said: Said<'a>,
+    said: VerbArguments<'a>,
 }
 
 /// Whether a verb asks nobody anything: neither a database nor a server.
@@ -66,7 +66,7 @@ pub(super) async fn dispatch(
     global: &Global,
     address: &str,
     matches: &ArgMatches,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let (verbs, at) = verbs(matches);
     let is_said = |id| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
     if is_said("db") && is_said("server") {
@@ -75,7 +75,7 @@ pub(super) async fn dispatch(
     let lang = global.lang();
     let (token, authorities) = (global.token_file.as_deref(), global.tls_ca.as_deref());
     let server = Server::new(address, ServerFiles { token, authorities }, lang)?;
-    let desk = Desk { global, server, said: Said(at) };
+    let desk = ServerVerb { global, server, said: VerbArguments(at) };
     let ended = match &verbs[..] {
         ["batch", verb] => desk.batch(verb).await,
         ["job", verb] => desk.job(verb).await,
@@ -122,7 +122,7 @@ fn not_there(verbs: &[&str]) -> anyhow::Error {
     BadInput(said).into()
 }
 
-impl Desk<'_> {
+impl ServerVerb<'_> {
     fn lang(&self) -> Lang {
         self.server.lang
     }
@@ -139,22 +139,22 @@ impl Desk<'_> {
         path: &[&str],
         query: &[(&str, String)],
         (most, columns): (usize, &[Column]),
-    ) -> Result<Ended> {
+    ) -> Result<VerbResult> {
         let items = self.server.list(path, query, most).await?;
         match self.global.json {
             true => out::json(&json!(items))?,
             false => shown::table(&items, columns, self.lang()),
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
     /// Prints a document, as JSON or as fields.
-    fn show(&self, document: &Value, lists: &[(&str, &[Column])]) -> Result<Ended> {
+    fn show(&self, document: &Value, lists: &[(&str, &[Column])]) -> Result<VerbResult> {
         match self.global.json {
             true => out::json(document)?,
             false => shown::document(document, lists, self.lang()),
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
     /// The group and number of the batch that is meant; the names of its jobs may say which group.
@@ -211,7 +211,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn batch(&self, verb: &str) -> Result<Ended> {
+    async fn batch(&self, verb: &str) -> Result<VerbResult> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
@@ -246,7 +246,11 @@ impl Desk<'_> {
     }
 
     /// A document that is a list, or has it under `name`.
-    fn show_list(&self, document: &Value, (name, columns): (&str, &[Column])) -> Result<Ended> {
+    fn show_list(
+        &self,
+        document: &Value,
+        (name, columns): (&str, &[Column]),
+    ) -> Result<VerbResult> {
         let items = document.as_array().or_else(|| document[name].as_array());
         let items = items.or_else(|| document["items"].as_array());
         match (self.global.json, items) {
@@ -254,10 +258,10 @@ impl Desk<'_> {
             (true, Some(items)) if document["items"].is_array() => out::json(&json!(items))?,
             _ => return self.show(document, &[(name, columns)]),
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
-    async fn job(&self, verb: &str) -> Result<Ended> {
+    async fn job(&self, verb: &str) -> Result<VerbResult> {
         match verb {
             "list" => {
                 if self.said.one("owner").is_some() {
@@ -280,7 +284,7 @@ impl Desk<'_> {
             },
             "trust" => {
                 let body = json!({"reason": self.said.one("reason")});
-                let mut ended = Ended::Well;
+                let mut ended = VerbResult::Well;
                 for code in self.said.all("jobs") {
                     match self.server.post(&["jobs", &code, "trust"], &body).await {
                         Ok(done) => drop(self.show(&done, &[])?),
@@ -297,7 +301,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn schedule(&self, verb: &str) -> Result<Ended> {
+    async fn schedule(&self, verb: &str) -> Result<VerbResult> {
         let code = self.said.one("code").unwrap_or_default();
         let why = json!({"reason": self.said.one("reason")});
         match verb {
@@ -341,7 +345,7 @@ impl Desk<'_> {
         }))
     }
 
-    async fn event(&self) -> Result<Ended> {
+    async fn event(&self) -> Result<VerbResult> {
         let (name, mut body) = (self.said.must("name"), self.given()?);
         if body["reason"].is_null() {
             body["reason"] = json!("sent from the command line");
@@ -349,14 +353,14 @@ impl Desk<'_> {
         self.show(&self.server.post(&["events", &name], &body).await?, &[("fired", FIRED)])
     }
 
-    async fn decide_job(&self, verb: &str) -> Result<Ended> {
+    async fn decide_job(&self, verb: &str) -> Result<VerbResult> {
         let (no, job) = (self.said.must("batch_no"), self.said.must("job"));
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", &group, "batches", &no, "jobs", &job, verb];
         let done = self.server.post(&path, &json!({"comment": self.said.one("comment")})).await?;
         if self.global.json {
             out::json(&done)?;
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         let job = done["approval"]["job_code"].as_str().unwrap_or(&job);
         out::line(&match (self.lang(), verb) {
@@ -365,17 +369,17 @@ impl Desk<'_> {
             (Lang::Zh, "approve") => format!("批次 {no} 的作业 {job} 已批准"),
             (Lang::Zh, _) => format!("批次 {no} 的作业 {job} 已拒绝"),
         });
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
-    async fn approvals(&self) -> Result<Ended> {
+    async fn approvals(&self) -> Result<VerbResult> {
         let most = self.said.number("limit").unwrap_or(USUAL);
         let mut query = self.query(&[("group", "group")]);
         query.extend(self.said.is("all").then(|| ("all", "true".to_owned())));
         self.list(&["approvals"], &query, (most, APPROVALS)).await
     }
 
-    async fn node(&self, verb: &str) -> Result<Ended> {
+    async fn node(&self, verb: &str) -> Result<VerbResult> {
         if verb == "list" {
             let query: &[(&str, String)] =
                 if self.said.is("all") { &[("all", "true".to_owned())] } else { &[] };
@@ -387,7 +391,7 @@ impl Desk<'_> {
         self.show(&self.server.post(&["nodes", &node, verb], &body).await?, &[])
     }
 
-    async fn outbox(&self, verb: &str) -> Result<Ended> {
+    async fn outbox(&self, verb: &str) -> Result<VerbResult> {
         let filter = ["status", "to", "group", "job", "event"];
         let names: Vec<(&str, &'static str)> = filter.iter().map(|n| (*n, *n)).collect();
         match verb {
@@ -420,7 +424,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn backfill(&self, verb: &str) -> Result<Ended> {
+    async fn backfill(&self, verb: &str) -> Result<VerbResult> {
         let id = self.said.one("id").unwrap_or_default();
         match verb {
             "list" => {
@@ -439,7 +443,7 @@ impl Desk<'_> {
         }
     }
 
-    async fn dag(&self) -> Result<Ended> {
+    async fn dag(&self) -> Result<VerbResult> {
         let names = ["format", "focus", "up", "down", "collapse", "reduce", "layout", "direction"];
         let names: Vec<(&str, &'static str)> = names.iter().map(|n| (*n, *n)).collect();
         let query = self.query(&names);
@@ -456,10 +460,10 @@ impl Desk<'_> {
             (None, None) => return Err(anyhow!("neither a group nor a batch")),
         };
         out::line(text.trim_end());
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
-    async fn audit(&self) -> Result<Ended> {
+    async fn audit(&self) -> Result<VerbResult> {
         let query = self.query(&[
             ("actor", "actor"),
             ("action", "action"),
@@ -472,13 +476,13 @@ impl Desk<'_> {
         if let Some(form) = self.said.one("export") {
             let query = [query, vec![("format", form)]].concat();
             out::line(self.server.text(&["audit", "export"], &query).await?.trim_end());
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         let most = self.said.number("limit").unwrap_or(USUAL);
         self.list(&["audit"], &query, (most, ACTS)).await
     }
 
-    async fn history(&self) -> Result<Ended> {
+    async fn history(&self) -> Result<VerbResult> {
         let group = self.said.must("group");
         self.list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
     }

@@ -4,7 +4,7 @@ use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place};
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};
-use crate::cli::{BadInput, Ended, Global, batch, out, source_words};
+use crate::cli::{BadInput, Global, VerbResult, batch, out, source_words};
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::job::dependency::JobDependency;
@@ -64,7 +64,7 @@ fn days(text: &str) -> Result<u32, String> {
     })
 }
 
-pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<Ended> {
+pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
     let ended = match verb {
@@ -112,7 +112,7 @@ fn unknown(defs: &Definition, name: &str) -> BadInput {
     ))
 }
 
-fn list(global: &Global, defs: &Definition) -> Result<Ended> {
+fn list(global: &Global, defs: &Definition) -> Result<VerbResult> {
     let uses = uses(defs, &[])?;
     if global.json {
         let documents: Vec<Value> = uses.iter().map(as_json).collect();
@@ -120,14 +120,14 @@ fn list(global: &Global, defs: &Definition) -> Result<Ended> {
     } else {
         out::line(&source_words::list(&uses, global.lang()));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 async fn check(
     global: &Global,
     app: &App,
     (all, dependencies): (&[Uses<'_>], &[JobDependency]),
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let mut missing = 0;
     let mut documents = Vec::new();
     for uses in all {
@@ -159,7 +159,7 @@ async fn check(
         out::json(&json!(documents))?;
     }
     if missing == 0 {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let sources = out::count(all.len(), "source");
     Err(BadInput(format!("{missing} of {sources} cannot be used as its jobs need")).into())
@@ -201,7 +201,7 @@ async fn prepare(
     app: &App,
     all: &[Uses<'_>],
     change: LedgerChange,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let mut refused = 0;
     let mut documents = Vec::new();
     if all.is_empty() && !global.json {
@@ -225,7 +225,7 @@ async fn prepare(
         out::json(&json!(documents))?;
     }
     if refused == 0 {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let sources = out::count(all.len(), "source");
     Err(BadInput(format!("{refused} of {sources} could not be prepared")).into())
@@ -267,17 +267,17 @@ async fn prune(
     source: &Source,
     days: u32,
     change: LedgerChange,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let now = batch::server_now(app).await?;
     let count = app.prune_source(source, (days, now), change).await;
     let count = count.map_err(|fault| BadInput(fault.0))?;
     if global.json {
         let removed = change == LedgerChange::Make;
         out::json(&json!({"name": source.name, "rows": count, "removed": removed}))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     out::line(&source_words::pruned(&source.name, (count, days), change, global.lang()));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `job stats`: how long jobs took.
 
 use crate::app::App;
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::batch::history::Durations;
 use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::{JobNameError, find_named};
@@ -18,7 +18,7 @@ pub(super) async fn stats(
     defs: &Definition,
     word: Option<&str>,
     group: Option<&GroupCode>,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let mut in_group = defs.jobs.iter().filter(|j| group.is_none_or(|g| *g == j.group));
     let wanted: Vec<&JobDef> = match word {
         None => in_group.collect(),
@@ -42,7 +42,7 @@ pub(super) async fn stats(
     if global.json {
         let documents: Vec<_> = found.iter().map(|(job, of)| Stats::of(job, of.as_ref())).collect();
         out::json(&json!(documents))?;
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     let rows = found.iter().map(|(job, of)| row(job, of.as_ref())).collect();
     let header = match global.lang() {
@@ -50,7 +50,7 @@ pub(super) async fn stats(
         Lang::Zh => ["作业", "作业组", "次数", "P50", "P95", "最近", "偏离"],
     };
     out::line(&out::table(&header, rows));
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn row(job: &JobDef, of: Option<&Durations>) -> Vec<String> {

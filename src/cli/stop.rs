@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::app::whoami;
 use crate::cli::batch::{print, server_now};
-use crate::cli::{BadInput, BatchRef, Ended, Global, out};
+use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};
 use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
@@ -23,7 +23,7 @@ pub(super) async fn kill(
     which: &BatchRef,
     reason: &str,
     no_wait: bool,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let found = which.find(app).await?;
     let no = &found.values.batch_no;
     if found.status.is_final() {
@@ -50,12 +50,12 @@ pub(super) async fn kill(
         (false, false, Lang::Zh) => format!("没有进程持有批次 {no}:由本命令结束"),
     });
     if no_wait {
-        return Ok(Ended::Well);
+        return Ok(VerbResult::Well);
     }
     wait_for_end(app, found.batch_id).await?;
     let ended = View::of(app, found.batch_id).await?;
     print(&ended, global.lang());
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 /// Whether a living process has the batch.

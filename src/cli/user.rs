@@ -1,9 +1,11 @@
 //! `user add | list | set | reset-password | token | disable | remove | sessions | setup-secret`. No verb
 //! takes a password as an argument: arguments stand in process lists and in the history of shells.
 
-use crate::app::access::{Authority, Change, Initial, Porter, TokenWish, Wanted, grants_document};
+use crate::app::access::{
+    Authority, Change, Initial, NewAccount, Porter, TokenWish, grants_document,
+};
 use crate::app::{self, App, EmptyDatabase};
-use crate::cli::{BadInput, Ended, Global, out};
+use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::access::user::UserName;
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
@@ -135,13 +137,13 @@ pub(super) struct TokenArgs {
     days: u32,
 }
 
-pub(super) async fn user(global: &Global, verb: UserVerb) -> Result<Ended> {
+pub(super) async fn user(global: &Global, verb: UserVerb) -> Result<VerbResult> {
     let app = global.open(EmptyDatabase::Refuse).await?;
     // Times are the database's, as for all who share it.
     app.server_now().await?;
     let done = act(global, &app, verb).await;
     app.close().await;
-    done.map(|()| Ended::Well)
+    done.map(|()| VerbResult::Well)
 }
 
 async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
@@ -206,7 +208,7 @@ async fn add(porter: &Porter, by: &Authority, args: AddArgs, lang: Lang) -> Resu
     let display_name = args.display_name.unwrap_or_else(|| name.to_string());
     let grants = args.grants.read()?;
     let none = grants.is_empty();
-    let wanted = Wanted { name: name.clone(), display_name, lang: None, grants, initial };
+    let wanted = NewAccount { name: name.clone(), display_name, lang: None, grants, initial };
     let made = porter.add_user(by, wanted).await?;
     out::note(&match lang {
         Lang::En => format!("user {name} is added"),

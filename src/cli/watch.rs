@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
 use crate::domain::dag::Dag;
-use crate::domain::forecast::eta::{Forecast, Standing, forecast};
+use crate::domain::forecast::eta::{Forecast, JobProgress, forecast};
 use crate::domain::id::{BatchId, BatchNo, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
@@ -32,7 +32,7 @@ struct Watched {
     snapshot: Snapshot,
     dag: Dag,
     places: HashMap<JobCode, usize>,
-    standing: Vec<Standing>,
+    standing: Vec<JobProgress>,
     history: History,
 }
 
@@ -93,7 +93,7 @@ impl Watched {
         let snapshot = store::batch::snapshot(&mut tx, id).await?;
         let rows = store::queue::of_batch(&mut tx, id).await?;
         let history = store::history::of_group(&mut tx, &batch.values.group).await?;
-        let standing = rows.iter().map(Standing::from).collect();
+        let standing = rows.iter().map(JobProgress::from).collect();
         let dag = snapshot.dag()?;
         let places = snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.clone(), i)).collect();
         Ok(Self { batch_no: batch.values.batch_no, snapshot, dag, places, standing, history })

@@ -1,14 +1,14 @@
 //! `batch why`: what each job waits for.
 
 use crate::app::App;
-use crate::cli::{BatchRef, Ended, Global, out};
+use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
 use crate::view::batch::View;
 use crate::view::why;
 use anyhow::Result;
 use serde_json::json;
 
-pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<Ended> {
+pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
     let found = which.find(app).await?;
     let view = View::of(app, found.batch_id).await?;
     let now = view.now;
@@ -32,7 +32,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
             .collect();
         out::line(&out::table(&lang_header(lang), rows));
     }
-    Ok(Ended::Well)
+    Ok(VerbResult::Well)
 }
 
 fn lang_header(lang: Lang) -> [&'static str; 3] {

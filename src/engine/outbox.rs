@@ -17,7 +17,7 @@ use crate::engine::cluster::process::Process;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::observe::metrics::Meter;
 use crate::notify::{Carriers, Templates};
-use crate::store::outbox::{self, Claimed, Mark, Waiting};
+use crate::store::outbox::{self, Claimed, DigestCandidate, Mark};
 use crate::store::{self, Db, Tx};
 use anyhow::{Context as _, Result};
 use chrono::NaiveTime;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 pub use crate::domain::notification::recipient::Recipient;
 pub use crate::domain::text::lang::Lang;
-pub use crate::store::outbox::{Filter, Shown};
+pub use crate::store::outbox::{Filter, NotificationRow};
 pub use delivery_attempt::link;
 
 /// How long a process may take beyond its sends before others take what it has: its marks need the
@@ -91,7 +91,7 @@ pub fn time_of_day(text: &str) -> Option<NaiveTime> {
 
 /// What a beat came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct DeliverySummary {
     /// Letters that their servers took.
     pub sent: usize,
     /// Letters that are tried again.
@@ -102,7 +102,7 @@ pub struct Sent {
     pub next: Option<Millis>,
 }
 
-impl Sent {
+impl DeliverySummary {
     fn count(&mut self, mark: &Mark) {
         match mark {
             Mark::Sent { .. } => self.sent += 1,
@@ -152,10 +152,10 @@ impl Sender {
 
     /// Sends what is due now, until nothing is. A letter whose server hangs keeps one place of
     /// `connections` and no other letter.
-    pub async fn beat(&mut self, now: Millis) -> Result<Sent> {
+    pub async fn beat(&mut self, now: Millis) -> Result<DeliverySummary> {
         self.mark_left(now).await?;
         self.tell_of_nodes(now).await?;
-        let (mut all, mut unmarked, mut broken) = (Sent::default(), Vec::new(), None);
+        let (mut all, mut unmarked, mut broken) = (DeliverySummary::default(), Vec::new(), None);
         let mut on_their_way = FuturesUnordered::new();
         loop {
             let room = self.width().saturating_sub(on_their_way.len());
@@ -325,7 +325,7 @@ struct Taken {
     next: Option<Millis>,
 }
 
-async fn put_together(tx: &mut Tx, waiting: &Waiting, now: Millis) -> Result<()> {
+async fn put_together(tx: &mut Tx, waiting: &DigestCandidate, now: Millis) -> Result<()> {
     let letters: Vec<&Letter> = waiting.letters.iter().map(|mail| &mail.letter).collect();
     outbox::put_together(tx, waiting, &outbox_schedule::digest(&letters), now).await
 }

@@ -95,7 +95,7 @@ impl Options {
 
 /// Who lets rows go, and why; on record for each batch.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct RemovalOrder {
     /// Who.
     pub by: Operator,
     /// Why, when a person wants it.
@@ -137,7 +137,7 @@ pub struct Sweeper {
     meter: Arc<Meter>,
     me: NodeId,
     options: Options,
-    wish: Wish,
+    wish: RemovalOrder,
     heart: Option<Arc<Heart>>,
     pass: Option<Pass>,
     next_at: Millis,
@@ -147,7 +147,7 @@ impl QueueDispatcher {
     /// What removes old rows in the process that this dispatcher is.
     pub fn sweeper(&self, options: Options) -> Sweeper {
         let by = Operator::new("serve".to_owned(), crate::engine::host::host_name());
-        let wish = Wish { by, reason: None, limit: None };
+        let wish = RemovalOrder { by, reason: None, limit: None };
         let Process { db, clock, node, heart, meter, .. } = self.process().clone();
         let sweeper = Sweeper::new((db, clock), node.id().clone(), options, wish);
         Sweeper { heart: Some(heart), meter, ..sweeper }
@@ -156,7 +156,7 @@ impl QueueDispatcher {
 
 impl Sweeper {
     /// One that is part of no process which serves.
-    pub fn new((db, clock): (Db, Clock), me: NodeId, options: Options, wish: Wish) -> Self {
+    pub fn new((db, clock): (Db, Clock), me: NodeId, options: Options, wish: RemovalOrder) -> Self {
         let (meter, next_at) = (Arc::default(), Millis(i64::MIN));
         Self { db, clock, meter, me, options, wish, heart: None, pass: None, next_at }
     }

@@ -18,7 +18,7 @@ use crate::domain::params::BoundParam;
 use crate::domain::source::Source;
 use crate::domain::source::sql_text::SqlText;
 use crate::domain::value::ValueType;
-use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::run_on_source::{Fault, end_of, target};
 use crate::handler::{Context, StopReason, Task, address, bind, sql};
 use std::sync::Arc;
@@ -175,17 +175,17 @@ async fn ask(
         Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
     let work = query(&mut session, sql, params, ctx);
     match ladder.guard(notice::scope(sink, work)).await {
-        Ended::Own(result) => {
+        GuardedEnd::Own(result) => {
             session.close().await;
             let outputs = result.map_err(|fault| Trouble::Said(words(fault)))?;
             Ok(outputs.results.into_iter().next_back().unwrap_or_default())
         }
-        Ended::Stopped(reason) => {
+        GuardedEnd::Stopped(reason) => {
             session.close().await;
             let is_gone = ladder.confirm(Duration::from_secs(1)).await;
             Err(stopped(reason, is_gone, &ladder))
         }
-        Ended::LeftBehind(reason, is_gone) => {
+        GuardedEnd::LeftBehind(reason, is_gone) => {
             drop(session);
             Err(stopped(reason, is_gone, &ladder))
         }

@@ -12,7 +12,7 @@ use crate::handler::http_answer::Answer;
 use crate::handler::run_on_source::end_of;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
-use crate::outbound::{self, Way, chain};
+use crate::outbound::{self, TransportProtection, chain};
 use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request};
@@ -194,7 +194,7 @@ async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &Atomic
 /// A client for one call: no pool, so that no connection of an earlier call can be found dead, and
 /// none of the ways in which a client goes somewhere else or calls twice.
 async fn client(url: &Url, timeout: Duration, sent: &Arc<AtomicBool>) -> Result<Client, String> {
-    let way = Way::to(url);
+    let way = TransportProtection::to(url);
     let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
     let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
     let sent = sent.clone();

@@ -4,7 +4,7 @@ use crate::handler::process_tree::{COOKIE, open_marker, processes};
 use crate::handler::script_confinement::Confinement;
 use crate::handler::script_launch::Reaped;
 use crate::handler::script_namespace;
-use crate::handler::supervisor_protocol::{INIT_WORD, Order, Said, Told};
+use crate::handler::supervisor_protocol::{INIT_WORD, Order, SupervisorCommand, SupervisorReport};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::fs;
@@ -49,8 +49,8 @@ impl InitProcess {
         drop(marker);
         let mut init = Self { child, leash: ours, unread: Vec::new() };
         match init.hear() {
-            Some(Said::Ready) => Ok(init),
-            Some(Said::Cannot(why)) => Err(why),
+            Some(SupervisorReport::Ready) => Ok(init),
+            Some(SupervisorReport::Cannot(why)) => Err(why),
             _ => Err("the init process ended at once".to_owned()),
         }
     }
@@ -62,16 +62,16 @@ impl InitProcess {
 
     /// Starts the script; its number on this machine.
     pub(crate) fn start_script(&mut self) -> Result<i32, NoScript> {
-        self.tell(Told::Alive);
+        self.tell(SupervisorCommand::Alive);
         let inside = match self.hear() {
-            Some(Said::Started(inside)) => inside,
-            Some(Said::Cannot(why)) => return Err(NoScript::Cannot(why)),
+            Some(SupervisorReport::Started(inside)) => inside,
+            Some(SupervisorReport::Cannot(why)) => return Err(NoScript::Cannot(why)),
             _ => return Err(NoScript::Lost("the init process was lost at the start".to_owned())),
         };
         let outside = self.find_script(inside).ok_or_else(|| {
             NoScript::Lost(format!("process {inside} of the namespace is not in /proc"))
         })?;
-        self.tell(Told::Alive);
+        self.tell(SupervisorCommand::Alive);
         let _stays_blocking_only_if_the_socket_is_gone = self.leash.set_nonblocking(true);
         Ok(outside)
     }
@@ -92,7 +92,7 @@ impl InitProcess {
         );
         let mut ended = None;
         while let Some(said) = self.hear() {
-            if let Said::Ended(status) = said {
+            if let SupervisorReport::Ended(status) = said {
                 ended = Some(status);
             }
         }
@@ -106,9 +106,9 @@ impl InitProcess {
 
     /// Lets it and what is left live on without us. It answers first; without that it would end with us.
     pub(crate) fn spare(&mut self) {
-        self.tell(Told::Spare);
+        self.tell(SupervisorCommand::Spare);
         let _stays_as_it_is = self.leash.set_nonblocking(false);
-        while !matches!(self.hear(), Some(Said::Ready) | None) {}
+        while !matches!(self.hear(), Some(SupervisorReport::Ready) | None) {}
     }
 
     /// What to poll for what it says.
@@ -116,16 +116,18 @@ impl InitProcess {
         self.leash.as_fd()
     }
 
-    fn tell(&mut self, told: Told) {
+    fn tell(&mut self, told: SupervisorCommand) {
         let _it_has_ended = self.leash.write_all(&[told as u8]);
     }
 
     /// The next thing it says. `None`: nothing now, where the socket does not wait, or it has ended.
-    fn hear(&mut self) -> Option<Said> {
+    fn hear(&mut self) -> Option<SupervisorReport> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
-                return Said::read(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+                return SupervisorReport::read(
+                    String::from_utf8_lossy(&line).trim_end_matches('\n'),
+                );
             }
             let mut bytes = [0; 512];
             match self.leash.read(&mut bytes) {

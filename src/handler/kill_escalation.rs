@@ -33,7 +33,7 @@ const PROOF_WITHIN: Duration = Duration::from_millis(1_500);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How a guarded body ended.
-pub(crate) enum Ended {
+pub(crate) enum GuardedEnd {
     /// By itself.
     Own(Result<Outputs, Fault>),
     /// Because it was stopped; its future has ended and its session can be closed.
@@ -109,11 +109,14 @@ impl<'a> Ladder<'a> {
 
     /// Runs `work` to its end, or stops it when the context says so. When its connection turns out to
     /// be dead, it is dropped and ends as any lost connection.
-    pub(crate) async fn guard(&self, work: impl Future<Output = Result<Outputs, Fault>>) -> Ended {
+    pub(crate) async fn guard(
+        &self,
+        work: impl Future<Output = Result<Outputs, Fault>>,
+    ) -> GuardedEnd {
         let mut work = pin!(self.watched(work));
         let reason = tokio::select! {
             biased;
-            done = &mut work => return Ended::Own(done),
+            done = &mut work => return GuardedEnd::Own(done),
             reason = self.reason_to_stop() => reason,
         };
         self.say(match reason {
@@ -129,7 +132,7 @@ impl<'a> Ladder<'a> {
         tokio::select! {
             biased;
             done = &mut work => self.judge(done, reason),
-            gone = self.climb(self.grace(reason)) => Ended::LeftBehind(reason, gone),
+            gone = self.climb(self.grace(reason)) => GuardedEnd::LeftBehind(reason, gone),
         }
     }
 
@@ -210,14 +213,14 @@ impl<'a> Ladder<'a> {
     }
 
     /// What ended before the first cancel went out has ended by itself.
-    fn judge(&self, done: Result<Outputs, Fault>, reason: StopReason) -> Ended {
+    fn judge(&self, done: Result<Outputs, Fault>, reason: StopReason) -> GuardedEnd {
         let was_braked = matches!(done, Err(Fault::At(_, SessionError::Braked)));
         let was_sent = match self.dialect {
             // The brake is the cancel there, and COMMIT obeys it: well is well.
             Dialect::Sqlite => done.is_err(),
             Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
         };
-        if was_braked || was_sent { Ended::Stopped(reason) } else { Ended::Own(done) }
+        if was_braked || was_sent { GuardedEnd::Stopped(reason) } else { GuardedEnd::Own(done) }
     }
 
     /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is

@@ -33,7 +33,7 @@ pub(crate) async fn run(
     body: &dyn Body,
     session: &mut Session,
 ) -> Result<Outputs, Fault> {
-    let desk = Desk { task, ctx };
+    let desk = RecordedTask { task, ctx };
     if task.job.tx == TxClass::Same {
         desk.ask_home(session).await?;
     }
@@ -84,7 +84,7 @@ pub(crate) async fn after_stop(
     if !was_stopped || outcome.reach == Reach::Before {
         return outcome;
     }
-    let desk = Desk { task, ctx };
+    let desk = RecordedTask { task, ctx };
     match desk.look(target).await {
         Ok(Found::Nothing) => outcome,
         Ok(Found::Done { attempt, outputs }) => {
@@ -104,7 +104,7 @@ pub(crate) async fn after_orphan(
     target: &Target,
     outcome: Outcome,
 ) -> Outcome {
-    let desk = Desk { task, ctx };
+    let desk = RecordedTask { task, ctx };
     match desk.look(target).await {
         Ok(Found::Nothing) => {
             Outcome::ended(End::Killed, "its worker died; nothing of it took effect (ledger)")
@@ -161,12 +161,12 @@ fn pause_ms(again: u32) -> u64 {
 
 /// A recorded task, and what is said of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct RecordedTask<'a> {
     pub(crate) task: &'a Task,
     pub(crate) ctx: &'a Context,
 }
 
-impl Desk<'_> {
+impl RecordedTask<'_> {
     pub(crate) fn say(self, text: impl AsRef<str>) {
         self.ctx.log.line(Stream::System, text);
     }

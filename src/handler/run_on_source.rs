@@ -12,7 +12,7 @@ use crate::domain::source::sqlite_confinement::confine_to_file;
 use crate::domain::source::transport::with_verified_tls;
 use crate::domain::source::{DialectName, Source};
 use crate::handler::address;
-use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::ledger;
 use crate::handler::signature::Name;
 use crate::handler::source_connection::get_ready;
@@ -179,47 +179,47 @@ pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
 
 /// What became of a guarded body; the session is gone afterwards.
 pub(crate) async fn settle(
-    ended: Ended,
+    ended: GuardedEnd,
     session: Session,
     ladder: &Ladder<'_>,
     task: &Task,
 ) -> Outcome {
     match ended {
-        Ended::Own(Ok(outputs)) => {
+        GuardedEnd::Own(Ok(outputs)) => {
             let outcome = Outcome::success(outputs);
             done_with(session, &outcome, ladder, task).await;
             outcome
         }
-        Ended::Own(Err(Fault::Known(outcome))) => {
+        GuardedEnd::Own(Err(Fault::Known(outcome))) => {
             done_with(session, &outcome, ladder, task).await;
             *outcome
         }
-        Ended::Own(Err(Fault::Said(said))) => {
+        GuardedEnd::Own(Err(Fault::Said(said))) => {
             session.close().await;
             Outcome::ended(End::Failed, said)
         }
-        Ended::Own(Err(Fault::Before(what, error))) => {
+        GuardedEnd::Own(Err(Fault::Before(what, error))) => {
             session.close().await;
             let said = format!("{what}: {error}; nothing was run");
             classed(Outcome::ended(End::Failed, said).before_it_began(), &error)
         }
-        Ended::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
+        GuardedEnd::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
             drop(session);
             ladder.tell_what_became().await;
             let said =
                 format!("{place}: connection lost ({why}); whether it took effect is not known");
             Outcome::ended(End::Unknown, said).of_class(ErrorClass::ConnectionLost, None)
         }
-        Ended::Own(Err(Fault::At(place, error))) => {
+        GuardedEnd::Own(Err(Fault::At(place, error))) => {
             session.close().await;
             classed(Outcome::ended(End::Failed, format!("{place}: {error}")), &error)
         }
-        Ended::Stopped(reason) => {
+        GuardedEnd::Stopped(reason) => {
             session.close().await;
             let gone = ladder.confirm(Duration::from_secs(1)).await;
             stopped(reason, gone, ladder)
         }
-        Ended::LeftBehind(reason, gone) => {
+        GuardedEnd::LeftBehind(reason, gone) => {
             drop(session);
             stopped(reason, gone, ladder)
         }

@@ -15,7 +15,7 @@ use crate::handler::earlier_attempts;
 use crate::handler::held_limits::HeldLimits;
 use crate::handler::run_on_source::end_of;
 use crate::handler::script_exit::Ending;
-use crate::handler::script_supervised::{self, Kept, NoStart};
+use crate::handler::script_supervised::{self, NoStart, SupervisedScript};
 use crate::handler::script_unsupervised::Alone;
 use crate::handler::script_workdir::Dir;
 use crate::handler::{Context, StopReason, Task, WorkerHandler};
@@ -141,14 +141,14 @@ async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
 
 /// Who watches over a script.
 enum Runner {
-    Kept(Box<Kept>),
+    Kept(Box<SupervisedScript>),
     Alone(Box<Alone>),
 }
 
 impl Runner {
     async fn start(plan: &Plan, run: &str, ctx: &Context) -> Result<Self, NoStart> {
         if let Some(program) = &ctx.options.keeper {
-            match Kept::start(program, plan, run, ctx).await {
+            match SupervisedScript::start(program, plan, run, ctx).await {
                 Ok(kept) => return Ok(Self::Kept(Box::new(kept))),
                 Err(NoStart::Unfit(why)) if plan.needs_supervisor() => {
                     return Err(NoStart::Failed(format!("{why}; {UNSUPERVISED}")));

@@ -10,7 +10,7 @@ use crate::handler::script_landlock;
 use crate::handler::script_launch::{LaunchedScript, close_output, hear_of_children};
 use crate::handler::script_mounts;
 use crate::handler::script_namespace;
-use crate::handler::supervisor_protocol::{Order, Said, Told, say};
+use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, say};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_name, set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::Signal;
@@ -33,21 +33,21 @@ pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let door = match door.and_then(|door| prepare(&order, confinement).map(|()| door)) {
         Ok(door) => door,
         Err(why) => {
-            say(&leash, &Said::Cannot(why));
+            say(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
     };
-    say(&leash, &Said::Ready);
+    say(&leash, &SupervisorReport::Ready);
     if !is_told_to_go_on(&leash) {
         return Ok(());
     }
     let started = LaunchedScript::start(&order, door.as_ref())
         .and_then(|script| Ok(InitProcess { script, children: hear_of_children()? }));
     match started {
-        Err(why) => say(&leash, &Said::Cannot(why)),
+        Err(why) => say(&leash, &SupervisorReport::Cannot(why)),
         Ok(mut init) => {
             close_output();
-            say(&leash, &Said::Started(init.script.pid));
+            say(&leash, &SupervisorReport::Started(init.script.pid));
             // Until the supervisor has found the script in its own table, which needs it to be in there.
             if is_told_to_go_on(&leash) {
                 init.watch(leash);
@@ -100,7 +100,7 @@ impl InitProcess {
         loop {
             let reaped = self.script.reap();
             if let (Some(status), Some(leash)) = (reaped.ended, &leash) {
-                say(leash, &Said::Ended(status));
+                say(leash, &SupervisorReport::Ended(status));
             }
             if !reaped.is_anybody_left {
                 return;
@@ -114,11 +114,11 @@ impl InitProcess {
             }
             let mut words = [0; 64];
             match (&mut &*supervisor).read(&mut words) {
-                Ok(count) if words[..count].contains(&(Told::Spare as u8)) => {
+                Ok(count) if words[..count].contains(&(SupervisorCommand::Spare as u8)) => {
                     if set_pdeathsig(None).is_err() {
                         return;
                     }
-                    say(supervisor, &Said::Ready);
+                    say(supervisor, &SupervisorReport::Ready);
                     leash = None;
                 }
                 Ok(0) | Err(_) => return,

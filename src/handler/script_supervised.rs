@@ -6,7 +6,7 @@ use crate::handler::process_tree::Family;
 use crate::handler::script_exit::{self, Ending};
 use crate::handler::script_unsupervised::end_family;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, Said, Told, WORD};
+use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, WORD};
 use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 const WAKE_EVERY: Duration = Duration::from_millis(200);
 
 /// A script and its keeper. Dropped in the middle, it lets go of the leash, and the keeper ends all.
-pub(crate) struct Kept {
+pub(crate) struct SupervisedScript {
     keeper: Child,
     /// `None` when it was let go.
     leash: Option<OwnedWriteHalf>,
@@ -56,7 +56,7 @@ enum Heard {
     Nothing,
 }
 
-impl Kept {
+impl SupervisedScript {
     /// Starts `program` as keeper of the plan; `run` is what the cookie of the script says.
     pub(crate) async fn start(
         program: &Path,
@@ -71,23 +71,23 @@ impl Kept {
             said = timeout(ctx.options.kill_confirm, kept.heard()) => said.ok().flatten(),
         };
         match first {
-            Some(Said::Ready) => {}
-            Some(Said::Unfit(why)) => return Err(NoStart::Unfit(why)),
-            Some(Said::Cannot(why)) => return Err(NoStart::Failed(why)),
+            Some(SupervisorReport::Ready) => {}
+            Some(SupervisorReport::Unfit(why)) => return Err(NoStart::Unfit(why)),
+            Some(SupervisorReport::Cannot(why)) => return Err(NoStart::Failed(why)),
             _ => {
                 let _it_has_ended = kept.keeper.start_kill();
                 return Err(NoStart::Unfit(format!("{} is none", program.display())));
             }
         }
         // From here on the script may run, whatever we hear.
-        kept.tell(Told::Alive);
+        kept.tell(SupervisorCommand::Alive);
         match kept.first_word(ctx).await {
-            Some(Said::Started(pid)) => {
+            Some(SupervisorReport::Started(pid)) => {
                 kept.pid = pid;
                 kept.family = Family::new(pid, run);
                 Ok(kept)
             }
-            Some(Said::Cannot(why)) => Err(NoStart::Failed(why)),
+            Some(SupervisorReport::Cannot(why)) => Err(NoStart::Failed(why)),
             _ => Err(NoStart::Lost(kept.lost(ctx).await)),
         }
     }
@@ -134,7 +134,7 @@ impl Kept {
 
     /// What came of the start. A script may have stopped its keeper (SIGSTOP) before that could say
     /// that it runs; so it is woken until it has.
-    async fn first_word(&mut self, ctx: &Context) -> Option<Said> {
+    async fn first_word(&mut self, ctx: &Context) -> Option<SupervisorReport> {
         let waking = async {
             loop {
                 sleep(WAKE_EVERY).await;
@@ -147,7 +147,7 @@ impl Kept {
         };
         tokio::select! {
             biased;
-            line = self.lines.next_line() => line.ok().flatten().and_then(|line| Said::read(&line)),
+            line = self.lines.next_line() => line.ok().flatten().and_then(|line| SupervisorReport::read(&line)),
             () = too_long => None,
             never = waking => never,
         }
@@ -197,7 +197,7 @@ impl Kept {
         };
         let is_lapsed = self.is_lapsed;
         if status.success() && !is_lapsed {
-            self.tell(Told::Spare);
+            self.tell(SupervisorCommand::Spare);
         } else {
             self.let_go();
         }
@@ -217,14 +217,14 @@ impl Kept {
                 biased;
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Some(Said::Ended(status)) = self.hear(&line, ctx) {
+                        if let Some(SupervisorReport::Ended(status)) = self.hear(&line, ctx) {
                             return Heard::Ended(status);
                         }
                     }
                     Ok(None) | Err(_) => return Heard::Nothing,
                 },
                 beat = self.pulse.changed(), if has_pulse => match beat {
-                    Ok(()) => self.tell(Told::Alive),
+                    Ok(()) => self.tell(SupervisorCommand::Alive),
                     Err(_) => has_pulse = false,
                 },
             }
@@ -265,22 +265,22 @@ impl Kept {
     }
 
     /// The next thing that the keeper says; `None` when it has ended.
-    async fn heard(&mut self) -> Option<Said> {
-        self.lines.next_line().await.ok().flatten().and_then(|line| Said::read(&line))
+    async fn heard(&mut self) -> Option<SupervisorReport> {
+        self.lines.next_line().await.ok().flatten().and_then(|line| SupervisorReport::read(&line))
     }
 
-    fn hear(&mut self, line: &str, ctx: &Context) -> Option<Said> {
-        let said = Said::read(line);
+    fn hear(&mut self, line: &str, ctx: &Context) -> Option<SupervisorReport> {
+        let said = SupervisorReport::read(line);
         match &said {
-            Some(Said::Left(pid, fate, name)) => {
+            Some(SupervisorReport::Left(pid, fate, name)) => {
                 ctx.log.line(Stream::System, script_exit::left(*pid, name, *fate));
             }
-            Some(Said::Lapsed) => self.is_lapsed = true,
-            Some(Said::OutOfMemory) => {
+            Some(SupervisorReport::Lapsed) => self.is_lapsed = true,
+            Some(SupervisorReport::OutOfMemory) => {
                 self.is_out_of_memory = true;
                 ctx.log.line(Stream::System, script_exit::OUT_OF_MEMORY);
             }
-            Some(Said::OutOfProcesses(times)) => {
+            Some(SupervisorReport::OutOfProcesses(times)) => {
                 ctx.log.line(Stream::System, script_exit::out_of_processes(*times));
             }
             _ => {}
@@ -289,7 +289,7 @@ impl Kept {
     }
 
     /// Never waits: a keeper that does not read is as good as none.
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: SupervisorCommand) {
         if let Some(leash) = &self.leash {
             let _it_has_ended = leash.try_write(&[told as u8]);
         }

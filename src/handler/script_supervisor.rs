@@ -15,7 +15,7 @@ use crate::handler::script_cgroup::{CgroupDoor, LimitEvents, ScriptCgroup};
 use crate::handler::script_exit::Fate;
 use crate::handler::script_launch::{LaunchedScript, Reaped, close_output, hear_of_children};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, Said, Told, say};
+use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, say};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name, set_no_new_privs};
@@ -44,13 +44,13 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no leash: {e}"))?;
     if let Err(why) = prepare(&order) {
-        say(&leash, &Said::Unfit(why));
+        say(&leash, &SupervisorReport::Unfit(why));
         return Ok(());
     }
     let cgroup = match order.cgroup.as_ref().map(ScriptCgroup::create).transpose() {
         Ok(cgroup) => cgroup,
         Err(why) => {
-            say(&leash, &Said::Cannot(why));
+            say(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
     };
@@ -58,11 +58,11 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let init = match init {
         Ok(init) => init,
         Err(why) => {
-            say(&leash, &Said::Cannot(format!("cannot isolate it: {why}")));
+            say(&leash, &SupervisorReport::Cannot(format!("cannot isolate it: {why}")));
             return Ok(());
         }
     };
-    say(&leash, &Said::Ready);
+    say(&leash, &SupervisorReport::Ready);
     let mut word = [0];
     if !matches!((&leash).read(&mut word), Ok(1)) {
         return Ok(());
@@ -70,7 +70,7 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let script = match Script::start(&order, init) {
         Ok(script) => script,
         Err(NoScript::Cannot(why)) => {
-            say(&leash, &Said::Cannot(why));
+            say(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
         Err(NoScript::Lost(why)) => return Err(why),
@@ -203,12 +203,12 @@ impl Keeper {
             Ok(made) => made,
             Err(why) => {
                 let _gone_by_itself = killpg(Pid::from_raw(group), Signal::SIGKILL);
-                say(&leash, &Said::Cannot(why.clone()));
+                say(&leash, &SupervisorReport::Cannot(why.clone()));
                 return Err(why);
             }
         };
         close_output();
-        say(&leash, &Said::Started(group));
+        say(&leash, &SupervisorReport::Started(group));
         // The worker's last renewal may be a third of a lease old already.
         let (lease, since, time) = (order.lease, Stopwatch::start(), order.lease * 2 / 3);
         let has_ended = false;
@@ -221,7 +221,7 @@ impl Keeper {
             Over::LetGo => self.end_all(),
             Over::Lapsed => {
                 if !self.has_ended {
-                    say(&self.leash, &Said::Lapsed);
+                    say(&self.leash, &SupervisorReport::Lapsed);
                 }
                 self.end_all();
             }
@@ -248,7 +248,9 @@ impl Keeper {
             match self.leash.read(&mut words) {
                 Ok(0) => return Over::LetGo,
                 Ok(_) if self.since.elapsed() >= self.time => return Over::Lapsed,
-                Ok(count) if words[..count].contains(&(Told::Spare as u8)) => return Over::Spared,
+                Ok(count) if words[..count].contains(&(SupervisorCommand::Spare as u8)) => {
+                    return Over::Spared;
+                }
                 Ok(_) => (self.since, self.time) = (Stopwatch::start(), self.lease),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Over::LetGo,
@@ -279,7 +281,7 @@ impl Keeper {
         if let Some(status) = reaped.ended {
             self.has_ended = true;
             self.tell_limits();
-            say(&self.leash, &Said::Ended(status));
+            say(&self.leash, &SupervisorReport::Ended(status));
         }
         reaped.is_anybody_left
     }
@@ -289,17 +291,17 @@ impl Keeper {
         let events = self.cgroup.as_ref().map(ScriptCgroup::read_events).unwrap_or_default();
         let LimitEvents { memory_kills, refused_processes } = events;
         if memory_kills > 0 {
-            say(&self.leash, &Said::OutOfMemory);
+            say(&self.leash, &SupervisorReport::OutOfMemory);
         }
         if refused_processes > 0 {
-            say(&self.leash, &Said::OutOfProcesses(refused_processes));
+            say(&self.leash, &SupervisorReport::OutOfProcesses(refused_processes));
         }
     }
 
     fn tell_left<'a>(&self, left: impl Iterator<Item = &'a Process>, fate: Fate) {
         let ours = [self.group, self.script.init()];
         for process in left.filter(|p| !ours.contains(&p.pid)).take(NAMED) {
-            say(&self.leash, &Said::Left(process.pid, fate, process.name.clone()));
+            say(&self.leash, &SupervisorReport::Left(process.pid, fate, process.name.clone()));
         }
     }
 
@@ -332,7 +334,10 @@ impl Keeper {
         }
         // With its namespace: nobody was left to say how it ended, and this is how.
         if !std::mem::replace(&mut self.has_ended, true) {
-            say(&self.leash, &Said::Ended(ExitStatus::from_raw(Signal::SIGKILL as i32)));
+            say(
+                &self.leash,
+                &SupervisorReport::Ended(ExitStatus::from_raw(Signal::SIGKILL as i32)),
+            );
         }
         self.tell_left(hunt.found(), Fate::Killed);
     }

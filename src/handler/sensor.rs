@@ -12,7 +12,7 @@ use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
-use crate::handler::kill_escalation::{Ended, Ladder};
+use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::run_on_source::{self, Fault, end_of};
 use crate::handler::sql::Run;
 use crate::handler::stopwatch::Stopwatch;
@@ -51,7 +51,7 @@ impl WorkerHandler for SqlSensor {
 }
 
 /// What one question came to.
-enum Asked {
+enum SensorAnswer {
     /// Yes, with what the query gave.
     Yes(Outputs),
     /// Not yet, and why.
@@ -72,16 +72,16 @@ async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     loop {
         polls += 1;
         match ask(task, ctx, (&at.0, &at.1)).await {
-            Asked::Over(outcome) => return Ok(outcome),
-            Asked::Stopped(reason) => return Ok(stopped(reason, polls - 1, &last)),
-            Asked::Yes(mut outputs) => {
+            SensorAnswer::Over(outcome) => return Ok(outcome),
+            SensorAnswer::Stopped(reason) => return Ok(stopped(reason, polls - 1, &last)),
+            SensorAnswer::Yes(mut outputs) => {
                 let waited = since.ms();
                 let line = format!("yes, after {polls} questions in {}", span_words(waited));
                 ctx.log.line(Stream::System, line);
                 outputs.values.insert("polls".to_owned(), Some(polls.to_string()));
                 return Ok(Outcome::success(outputs));
             }
-            Asked::NotYet(why) => {
+            SensorAnswer::NotYet(why) => {
                 if why != last || polls % REPEAT == 0 {
                     ctx.log.line(Stream::System, format!("question {polls}: {why}"));
                     last = why;
@@ -105,10 +105,10 @@ fn stopped(reason: StopReason, answers: u32, last: &str) -> Outcome {
     Outcome::ended(end_of(reason), said)
 }
 
-async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked {
+async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> SensorAnswer {
     let opened = tokio::select! {
         biased;
-        reason = ctx.stopped() => return Asked::Stopped(reason),
+        reason = ctx.stopped() => return SensorAnswer::Stopped(reason),
         opened = Session::open(target) => opened,
     };
     let mut session = match opened {
@@ -119,25 +119,25 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Asked
             let is_refused = error.hope == Hope::None;
             if is_refused {
                 let said = format!("the database at {at} lets nobody in: {why}");
-                return Asked::Over(Outcome::ended(End::Failed, said));
+                return SensorAnswer::Over(Outcome::ended(End::Failed, said));
             }
-            return Asked::NotYet(format!("the database at {at} is away: {why}"));
+            return SensorAnswer::NotYet(format!("the database at {at} is away: {why}"));
         }
     };
     let ladder = Ladder::new(&session, target, &task.lock_name, ctx);
     match ladder.guard(query(&mut session, task, ctx)).await {
-        Ended::Own(Ok(outputs)) => {
+        GuardedEnd::Own(Ok(outputs)) => {
             session.close().await;
             judge(outputs)
         }
-        Ended::Own(Err(Fault::At(_, SessionError::Lost(why)))) => {
-            Asked::NotYet(format!("the database went away: {why}"))
+        GuardedEnd::Own(Err(Fault::At(_, SessionError::Lost(why)))) => {
+            SensorAnswer::NotYet(format!("the database went away: {why}"))
         }
-        Ended::Own(Err(Fault::At(_, SessionError::Database(error)))) if will_pass(&error) => {
+        GuardedEnd::Own(Err(Fault::At(_, SessionError::Database(error)))) if will_pass(&error) => {
             session.close().await;
-            Asked::NotYet(format!("the database cannot answer now: {error}"))
+            SensorAnswer::NotYet(format!("the database cannot answer now: {error}"))
         }
-        ended => Asked::Over(run_on_source::settle(ended, session, &ladder, task).await),
+        ended => SensorAnswer::Over(run_on_source::settle(ended, session, &ladder, task).await),
     }
 }
 
@@ -159,21 +159,21 @@ async fn query(session: &mut Session, task: &Task, ctx: &Context) -> Result<Outp
     Ok(bind::outputs(results, ctx.options.outputs))
 }
 
-fn judge(outputs: Outputs) -> Asked {
+fn judge(outputs: Outputs) -> SensorAnswer {
     let set = outputs.results.last().filter(|set| set.row_count > 0);
-    let Some(set) = set else { return Asked::NotYet("no row".to_owned()) };
+    let Some(set) = set else { return SensorAnswer::NotYet("no row".to_owned()) };
     if set.row_count != 1 {
         let said = format!(
             "the query gave {} rows; a sensor asks for one: SELECT COUNT(*) … or SELECT EXISTS (…)",
             set.row_count
         );
-        return Asked::Over(Outcome::ended(End::Failed, said));
+        return SensorAnswer::Over(Outcome::ended(End::Failed, said));
     }
     let value = set.rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
     if Sensor::is_true(value) {
-        return Asked::Yes(outputs);
+        return SensorAnswer::Yes(outputs);
     }
-    Asked::NotYet(format!(
+    SensorAnswer::NotYet(format!(
         "the answer is {}",
         value.map_or("NULL".to_owned(), |v| format!("{v:?}"))
     ))

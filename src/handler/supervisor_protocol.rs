@@ -22,7 +22,7 @@ pub const PROBE_WORD: &str = "script-probe";
 
 /// What a worker tells its keeper, a byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum SupervisorCommand {
     /// Start, or: the lease was renewed. To the first process of a namespace: go on.
     Alive = b'.' as isize,
     /// The script ended well: what left its group on purpose may live on.
@@ -31,7 +31,7 @@ pub(crate) enum Told {
 
 /// What a keeper says to its worker, and the first process of a namespace to its keeper; a line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum SupervisorReport {
     /// It can keep a script, and starts it when it is told that the worker lives.
     Ready,
     /// It cannot keep a script here; nothing was started.
@@ -53,7 +53,7 @@ pub(crate) enum Said {
     OutOfProcesses(u64),
 }
 
-impl Said {
+impl SupervisorReport {
     /// The line, without its newline.
     pub(crate) fn line(&self) -> String {
         let flat = |text: &str| text.replace(['\n', '\r'], " ");
@@ -95,7 +95,7 @@ impl Said {
 }
 
 /// Says it. A peer that is gone hears nothing, and then the socket says so.
-pub(crate) fn say(mut leash: &UnixStream, said: &Said) {
+pub(crate) fn say(mut leash: &UnixStream, said: &SupervisorReport) {
     let _nobody_hears = leash.write_all(format!("{}\n", said.line()).as_bytes());
 }
 
@@ -171,27 +171,27 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         for said in [
-            Said::Ready,
-            Said::Unfit("no /proc".to_owned()),
-            Said::Cannot("cannot start \"/bin/sh\"".to_owned()),
-            Said::Started(4_711),
-            Said::Ended(ExitStatus::from_raw(3 << 8)),
+            SupervisorReport::Ready,
+            SupervisorReport::Unfit("no /proc".to_owned()),
+            SupervisorReport::Cannot("cannot start \"/bin/sh\"".to_owned()),
+            SupervisorReport::Started(4_711),
+            SupervisorReport::Ended(ExitStatus::from_raw(3 << 8)),
             // Exit code 137 is not signal 9, and 34 is a signal that has no name.
-            Said::Ended(ExitStatus::from_raw(137 << 8)),
-            Said::Ended(ExitStatus::from_raw(9)),
-            Said::Ended(ExitStatus::from_raw(34)),
-            Said::Left(7, Fate::Killed, "a (b) c".to_owned()),
-            Said::Left(8, Fate::LeftAlone, String::new()),
-            Said::Lapsed,
-            Said::OutOfMemory,
-            Said::OutOfProcesses(12),
+            SupervisorReport::Ended(ExitStatus::from_raw(137 << 8)),
+            SupervisorReport::Ended(ExitStatus::from_raw(9)),
+            SupervisorReport::Ended(ExitStatus::from_raw(34)),
+            SupervisorReport::Left(7, Fate::Killed, "a (b) c".to_owned()),
+            SupervisorReport::Left(8, Fate::LeftAlone, String::new()),
+            SupervisorReport::Lapsed,
+            SupervisorReport::OutOfMemory,
+            SupervisorReport::OutOfProcesses(12),
         ] {
-            assert_eq!(Said::read(&said.line()), Some(said));
+            assert_eq!(SupervisorReport::read(&said.line()), Some(said));
         }
-        let two_lines = Said::Left(7, Fate::Killed, "a\nended 0".to_owned());
+        let two_lines = SupervisorReport::Left(7, Fate::Killed, "a\nended 0".to_owned());
         assert!(!two_lines.line().contains('\n'));
         for line in ["", "ended", "ended x", "killed 7", "hello"] {
-            assert_eq!(Said::read(line), None, "{line}");
+            assert_eq!(SupervisorReport::read(line), None, "{line}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::db::fault::SessionError;
 use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
 use crate::domain::job::outcome::{End, Outcome, Outputs};
-use crate::handler::ledger::{Desk, known};
+use crate::handler::ledger::{RecordedTask, known};
 use crate::handler::ledger_table::{Book, Found};
 use crate::handler::packet_limit::packet_fault;
 use crate::handler::run_on_source::{Body, Fault, classed, under_way};
@@ -17,7 +17,7 @@ pub(crate) const LEDGER: &str = "writing procession_ledger";
 
 /// A recorded task with its body.
 pub(crate) struct Once<'a> {
-    desk: Desk<'a>,
+    desk: RecordedTask<'a>,
     body: &'a dyn Body,
     book: Book<'a>,
     /// A savepoint that lives exactly as long as the transaction that we opened. No two tries have
@@ -36,7 +36,7 @@ enum EndedBy {
 }
 
 impl<'a> Once<'a> {
-    pub(crate) fn new(desk: Desk<'a>, body: &'a dyn Body, book: Book<'a>) -> Self {
+    pub(crate) fn new(desk: RecordedTask<'a>, body: &'a dyn Body, book: Book<'a>) -> Self {
         let canary = format!("procession_{}", uuid::Uuid::new_v4().simple());
         Self { desk, body, book, canary }
     }

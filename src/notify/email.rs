@@ -15,10 +15,10 @@ const WORD: &str = "email";
 pub(super) struct Email {
     from: Mailbox,
     reply_to: Option<Mailbox>,
-    way: Way,
+    way: SmtpSecurity,
 }
 
-enum Way {
+enum SmtpSecurity {
     Smtp(Smtp),
     Folder(Folder),
 }
@@ -30,8 +30,8 @@ pub(super) fn open(options: &MailOptions, timeout: Duration) -> Result<Email, St
         parsed.map_err(|error| format!("{what} {text:?} is no e-mail address: {error}"))
     };
     let way = match &options.transport {
-        MailTransport::Smtp(server) => Way::Smtp(Smtp::new(server, timeout)?),
-        MailTransport::File(path) => Way::Folder(Folder(path.clone())),
+        MailTransport::Smtp(server) => SmtpSecurity::Smtp(Smtp::new(server, timeout)?),
+        MailTransport::File(path) => SmtpSecurity::Folder(Folder(path.clone())),
     };
     let reply_to = options.reply_to.as_deref().map(|text| mailbox("reply_to", text)).transpose()?;
     Ok(Email { from: mailbox("from", &options.from)?, reply_to, way })
@@ -52,10 +52,12 @@ impl Channel for Email {
                 NotSent::Never(format!("no mail can be made of this message: {error}"))
             })?;
             match &self.way {
-                Way::Smtp(server) => {
+                SmtpSecurity::Smtp(server) => {
                     server.send(mail.envelope(), &mail.formatted(), message.now).await
                 }
-                Way::Folder(folder) => folder.write(&message.message_id, &mail.formatted()).await,
+                SmtpSecurity::Folder(folder) => {
+                    folder.write(&message.message_id, &mail.formatted()).await
+                }
             }
         })
     }

@@ -6,7 +6,7 @@
 use crate::domain::text::clip;
 use crate::notify::NotSent;
 use crate::notify::options::ChannelOptions;
-use crate::outbound::{self, Way, chain, is_here};
+use crate::outbound::{self, TransportProtection, chain, is_here};
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
@@ -183,7 +183,9 @@ fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
 /// A client for one server: no redirects, no proxies, TLS verified.
 fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
     // A message a minute does not need a connection that may be found dead.
-    let client = outbound::client(Way::to(url))?.connect_timeout(timeout).pool_max_idle_per_host(0);
+    let client = outbound::client(TransportProtection::to(url))?
+        .connect_timeout(timeout)
+        .pool_max_idle_per_host(0);
     outbound::built(client)
 }
 

@@ -2,7 +2,7 @@
 //! them anew when they change.
 
 use super::address_verifier::tls_to_address;
-use super::{Way, built, client_of, machine_roots, tls_builder};
+use super::{TransportProtection, built, client_of, machine_roots, tls_builder};
 use reqwest::{Client, ClientBuilder};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
@@ -192,13 +192,13 @@ type Finish = Box<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
 
 /// A client whose certificates are read anew when their files change.
 pub struct ReloadedClient {
-    way: Way,
+    way: TransportProtection,
     files: ClientTlsFiles,
     finish: Finish,
-    made: Mutex<Option<Made>>,
+    made: Mutex<Option<LoadedTls>>,
 }
 
-struct Made {
+struct LoadedTls {
     fingerprint: Vec<Option<(u64, i64, i64, u64)>>,
     client: Client,
 }
@@ -209,12 +209,12 @@ impl ReloadedClient {
         files: ClientTlsFiles,
         finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
     ) -> Self {
-        Self::for_way(Way::Tls, files, finish)
+        Self::for_way(TransportProtection::Tls, files, finish)
     }
 
     /// The same for a way that may be in clear, where no file is read.
     pub fn for_way(
-        way: Way,
+        way: TransportProtection,
         files: ClientTlsFiles,
         finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
     ) -> Self {
@@ -236,7 +236,7 @@ impl ReloadedClient {
                 last.client.clone()
             }
         };
-        *made = Some(Made { fingerprint, client: client.clone() });
+        *made = Some(LoadedTls { fingerprint, client: client.clone() });
         Ok(client)
     }
 
@@ -246,9 +246,12 @@ impl ReloadedClient {
 }
 
 /// A client for a way, with these files where it is TLS.
-pub fn client_with(way: Way, files: &ClientTlsFiles) -> Result<ClientBuilder, String> {
+pub fn client_with(
+    way: TransportProtection,
+    files: &ClientTlsFiles,
+) -> Result<ClientBuilder, String> {
     match way {
-        Way::Tls => Ok(client_of(files.config()?)),
-        Way::Clear => super::client(way),
+        TransportProtection::Tls => Ok(client_of(files.config()?)),
+        TransportProtection::Clear => super::client(way),
     }
 }

@@ -4,7 +4,7 @@
 //! certificates are verified, which XXL-JOB's own client does not do.
 
 use crate::domain::text::{clip, storable};
-use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way};
+use crate::outbound::{self, ClientTlsFiles, ReloadedClient, TransportProtection};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder};
@@ -61,7 +61,9 @@ impl Poster {
                 client.get()?;
                 PosterWay::Tls(client)
             }
-            false => PosterWay::Clear(outbound::built(limited(outbound::client(Way::Clear)?))?),
+            false => PosterWay::Clear(outbound::built(limited(outbound::client(
+                TransportProtection::Clear,
+            )?))?),
         };
         Ok(Self { way, headers, token: token.clone() })
     }

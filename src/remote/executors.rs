@@ -6,7 +6,7 @@
 use crate::domain::executor::Spoken;
 use crate::domain::text::{clip, storable};
 use crate::domain::xxl::xxl_run::AppName;
-use crate::outbound::{self, ReloadedClient, Way};
+use crate::outbound::{self, ReloadedClient, TransportProtection};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, RequestBuilder};
@@ -156,9 +156,9 @@ impl Line {
     ) -> Result<RequestBuilder, String> {
         let url = format!("{}/{name}", to.address.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|error| format!("{} is no URL: {error}", to.address))?;
-        let client = match Way::to(&url) {
-            Way::Clear => self.clear.get_or_init(clear_client).clone()?,
-            Way::Tls => self.tls.get()?,
+        let client = match TransportProtection::to(&url) {
+            TransportProtection::Clear => self.clear.get_or_init(clear_client).clone()?,
+            TransportProtection::Tls => self.tls.get()?,
         };
         let text = serde_json::to_string(body).map_err(|error| error.to_string())?;
         Ok(client.post(url).headers(headers(to)?).body(text))
@@ -187,7 +187,7 @@ fn limited(client: ClientBuilder) -> ClientBuilder {
 }
 
 fn clear_client() -> Result<Client, String> {
-    outbound::built(limited(outbound::client(Way::Clear)?))
+    outbound::built(limited(outbound::client(TransportProtection::Clear)?))
 }
 
 fn headers(to: &To) -> Result<HeaderMap, String> {

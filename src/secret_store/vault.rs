@@ -6,7 +6,7 @@
 //! developer.hashicorp.com/vault/api-docs and in OpenBao's `website/content/api-docs`.
 
 use crate::domain::cluster::lease::Uptime;
-use crate::outbound::{self, ClientTlsFiles, ReloadedClient, Way, chain, is_here};
+use crate::outbound::{self, ClientTlsFiles, ReloadedClient, TransportProtection, chain, is_here};
 use crate::secret_store::secret_file::{SecretFile, resolve_path};
 use crate::secret_store::vault_answer::{
     KvSecret, TokenState, VaultAnswer, VaultLogin, VaultVerdict,
@@ -172,7 +172,8 @@ impl VaultClient {
         let timeout = options.timeout;
         let limited =
             move |builder: ClientBuilder| builder.timeout(timeout).connect_timeout(timeout);
-        let client = ReloadedClient::for_way(Way::to(&options.address), files, limited);
+        let client =
+            ReloadedClient::for_way(TransportProtection::to(&options.address), files, limited);
         Self { store, options, client, session: Default::default(), turns }
     }
 

@@ -7,7 +7,7 @@ use crate::domain::job::job_key::JobFilter;
 use crate::domain::time::Millis;
 use crate::store::audit_seal::act_of;
 use crate::store::change_request::{self, ApprovedChange};
-pub use crate::store::seen::Told;
+pub use crate::store::seen::AuditScope;
 use crate::store::seen::among;
 use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
@@ -137,7 +137,7 @@ pub struct Filter {
 
 /// The latest acts, newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record>> {
-    page(tx, filter, (&Told::All, None), limit).await
+    page(tx, filter, (&AuditScope::All, None), limit).await
 }
 
 /// Groups that are asked for one by one, so that each is a walk along an index of its own; more are
@@ -148,12 +148,12 @@ const APART: usize = 32;
 pub async fn page(
     tx: &mut Tx,
     filter: &Filter,
-    (told, before): (&Told, Option<i64>),
+    (told, before): (&AuditScope, Option<i64>),
     limit: u32,
 ) -> Result<Vec<Record>> {
     let Some(keys) = keys(tx, filter, before).await? else { return Ok(Vec::new()) };
     let limit = usize::try_from(limit)?;
-    let Told::Groups(seen) = told else {
+    let AuditScope::Groups(seen) = told else {
         return read(tx, filter, &keys, told.condition("group_code"), limit).await;
     };
     if let Some(group) = &filter.group {

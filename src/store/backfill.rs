@@ -2,7 +2,7 @@
 
 mod view;
 
-pub use view::{Shown, ShownBatch, shown};
+pub use view::{BackfillBatchRow, ShownBatch, shown};
 
 use crate::db::Row;
 use crate::domain::backfill::{BackfillStatus, Entry, EntryStatus, Holder, Options};
@@ -309,7 +309,7 @@ pub async fn finish(
 
 /// A batch of a group as it stands, with the process that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct BackfillBatchState {
     /// Its state.
     pub status: BatchStatus,
     /// Whose it is, as far as `cluster_node` knows; the lease may be over.
@@ -317,7 +317,10 @@ pub struct Standing {
 }
 
 /// All batches of a group.
-pub async fn standing(tx: &mut Tx, group: &GroupCode) -> Result<HashMap<BatchNo, Standing>> {
+pub async fn standing(
+    tx: &mut Tx,
+    group: &GroupCode,
+) -> Result<HashMap<BatchNo, BackfillBatchState>> {
     let rows = tx
         .fetch_all(
             "SELECT b.batch_no AS batch_no, b.status AS status, n.host AS host, n.pid AS pid, \
@@ -340,7 +343,7 @@ pub async fn standing(tx: &mut Tx, group: &GroupCode) -> Result<HashMap<BatchNo,
                 }),
                 None => None,
             };
-            Ok((BatchNo::parse(&row.text("batch_no")?)?, Standing { status, holder }))
+            Ok((BatchNo::parse(&row.text("batch_no")?)?, BackfillBatchState { status, holder }))
         })
         .collect()
 }

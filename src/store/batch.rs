@@ -6,7 +6,7 @@ mod finish;
 mod opening;
 
 pub use batch_lock::{held, hold, hold_all, revise};
-pub use batch_query::{Asked, counts_of, page};
+pub use batch_query::{BatchFilter, counts_of, page};
 pub use finish::finish_all;
 pub use opening::{PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening};
 

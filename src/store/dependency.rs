@@ -21,7 +21,7 @@ pub(super) async fn read(
     jobs: &[JobDef],
     first: Vec<Row>,
 ) -> Result<Vec<JobDependency>> {
-    let known = Known {
+    let known = InternedNames {
         groups: jobs.iter().map(|j| (j.group.as_str(), &j.group)).collect(),
         codes: jobs.iter().map(|j| (j.code.as_str(), &j.code)).collect(),
     };
@@ -54,12 +54,12 @@ pub(super) fn first_query() -> String {
 }
 
 /// Names that are shared and not kept once more for each dependency.
-struct Known<'a> {
+struct InternedNames<'a> {
     groups: HashMap<&'a str, &'a GroupCode>,
     codes: HashMap<&'a str, &'a JobCode>,
 }
 
-impl Known<'_> {
+impl InternedNames<'_> {
     fn group(&self, word: &str) -> Result<GroupCode> {
         match self.groups.get(word) {
             Some(group) => Ok((*group).clone()),
@@ -76,7 +76,7 @@ impl Known<'_> {
 }
 
 /// Reads `id group job parent order condition`; a code has no space, and a condition stands last.
-fn dependency(text: &str, known: &Known<'_>) -> Result<(i64, JobDependency)> {
+fn dependency(text: &str, known: &InternedNames<'_>) -> Result<(i64, JobDependency)> {
     let mut words = text.splitn(6, ' ');
     let mut word = || words.next().context("it is cut short");
     let id: i64 = word()?.parse()?;

@@ -5,7 +5,7 @@ mod run_routes;
 mod run_rows;
 mod shown;
 
-pub use run_ends::{Known, Told, known, open_runs, tell};
+pub use run_ends::{KnownRun, ReportedRunEnd, known, open_runs, tell};
 pub use run_routes::{
     Group, address_is_seen, forget_uses, group, number, rounds, route_state, took_turns, used,
 };
@@ -20,7 +20,7 @@ use crate::domain::executor::LogId;
 use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunEnd, RunStatus, StopWhy};
+use crate::domain::xxl::executor_run::{RunEnd, RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::{Tx, lock};
 use anyhow::{Context as _, Result};
@@ -71,13 +71,13 @@ pub struct Run {
     /// Its words, or ours.
     pub said: String,
     /// How it ended when the executor did not tell.
-    pub result: Option<Ended>,
+    pub result: Option<UnreportedEnd>,
 }
 
 impl Run {
     /// Whether it was ordered to stop and nobody knows whether it has.
     pub fn is_unconfirmed(&self) -> bool {
-        self.result == Some(Ended::Unconfirmed) && self.code.is_none()
+        self.result == Some(UnreportedEnd::Unconfirmed) && self.code.is_none()
     }
 
     /// How it ended.
@@ -214,7 +214,7 @@ fn run(row: &Row) -> Result<Run> {
     });
     let result = row.opt_text("result")?;
     let result = result.map(|word| {
-        Ended::parse(&word).with_context(|| format!("executor_run.result holds {word:?}"))
+        UnreportedEnd::parse(&word).with_context(|| format!("executor_run.result holds {word:?}"))
     });
     Ok(Run {
         log_id: LogId(row.int("log_id")?),

@@ -129,7 +129,7 @@ async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
 }
 
 /// What the jobs of a group say now.
-struct Written {
+struct StoredNextRun {
     group: String,
     /// The one time that all its active jobs have; `None` where they differ.
     next: Option<Option<Millis>>,
@@ -142,7 +142,7 @@ async fn refresh_groups(tx: &mut Tx, groups: &NamedGroups, by_type: &NextByType)
     let mut written = written(tx, groups).await?;
     // In our order of codes, not in that of the database's collation.
     written.sort_by(|one, other| one.group.cmp(&other.group));
-    for Written { group, next } in written {
+    for StoredNextRun { group, next } in written {
         let batch_type = types.get(&group).cloned().flatten();
         let of_type = batch_type.and_then(|batch_type| by_type.get(&Some(batch_type)));
         let times = [own.get(&group), of_type, by_type.get(&None)];
@@ -182,7 +182,7 @@ async fn batch_types(
     rows.iter().map(|row| Ok((row.text("group_code")?, row.opt_text("batch_type")?))).collect()
 }
 
-async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<Written>> {
+async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<StoredNextRun>> {
     let sql = format!(
         "SELECT group_code, COUNT(*) AS jobs, COUNT(next_run_time) AS has_next, \
          MIN(next_run_time) AS first_time, MAX(next_run_time) AS last_time FROM job_def \
@@ -190,12 +190,12 @@ async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<Written>> {
         groups.condition
     );
     let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_def.next_run_time")?;
-    let written = |row: &Row| -> Result<Written> {
+    let written = |row: &Row| -> Result<StoredNextRun> {
         let first = row.opt_time("first_time")?.map(Millis::from);
         let last = row.opt_time("last_time")?.map(Millis::from);
         let (jobs, has_next) = (row.int("jobs")?, row.int("has_next")?);
         let is_one = has_next == 0 || (has_next == jobs && first == last);
-        Ok(Written { group: row.text("group_code")?, next: is_one.then_some(first) })
+        Ok(StoredNextRun { group: row.text("group_code")?, next: is_one.then_some(first) })
     };
     rows.iter().map(written).collect()
 }

@@ -130,7 +130,7 @@ pub struct Offer {
 
 /// What a process says of itself with each heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct HeartbeatReport {
     /// Jobs it runs, and has still to begin.
     pub running: u32,
     /// Milliseconds by which the database's clock is ahead of its own.
@@ -157,7 +157,7 @@ pub struct Member {
     /// What it offers.
     pub offer: Offer,
     /// What it said last.
-    pub said: Said,
+    pub said: HeartbeatReport,
     /// When it counted what it runs.
     pub counted_at: Option<Millis>,
     /// Whether it takes nothing new, by its own word or an operator's.
@@ -205,7 +205,7 @@ fn node(row: &Row) -> Result<Node> {
 }
 
 /// Writes what a process says of itself; `true` when it is to take nothing new.
-pub async fn say(tx: &mut Tx, id: &NodeId, said: Said, now: Millis) -> Result<bool> {
+pub async fn say(tx: &mut Tx, id: &NodeId, said: HeartbeatReport, now: Millis) -> Result<bool> {
     let leaves = said.stay == Stay::Leaves;
     let me = id.0.as_str();
     tx.execute(
@@ -273,7 +273,7 @@ fn member(row: &Row) -> Result<Member> {
             max_parallel: u32::try_from(row.int("max_parallel")?)?,
             address: row.opt_text("address")?,
         },
-        said: Said {
+        said: HeartbeatReport {
             running: u32::try_from(row.int("running")?)?,
             skew_ms: row.int("skew_ms")?,
             stay: if is_draining { Stay::Leaves } else { Stay::Stays },

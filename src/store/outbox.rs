@@ -6,13 +6,13 @@ mod due_notices;
 mod notice_actions;
 mod outbox_query;
 
-pub use digest::{Waiting, crowds, due_digests, due_repeats, put_together};
+pub use digest::{DigestCandidate, crowds, due_digests, due_repeats, put_together};
 pub use due_notices::{
     Claimed, Mark, carried_now, claim, last_told, let_go, mark, mute, next_due, put_off,
     waits_for_digest,
 };
 pub use notice_actions::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
-pub use outbox_query::{Filter, Shown, counts, list, of_row, one, page};
+pub use outbox_query::{Filter, NotificationRow, counts, list, of_row, one, page};
 
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::notice::{Addressee, Notice};

@@ -2,9 +2,9 @@
 
 use crate::db::{Row, Value};
 use crate::domain::batch::BatchStatus;
-use crate::domain::batch_no::{Wanted, latest_up_to};
+use crate::domain::batch_no::{RelativeBatch, latest_up_to};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
-use crate::domain::job::external::{ExternalDependency, Seen};
+use crate::domain::job::external::{AwaitedBatch, ExternalDependency};
 use crate::domain::job::outcome::Outputs;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::trigger_rule::When;
@@ -17,12 +17,12 @@ use std::collections::HashMap;
 pub async fn seen(
     tx: &mut Tx,
     external: &ExternalDependency,
-    wanted: &Wanted,
+    wanted: &RelativeBatch,
     me: BatchId,
-) -> Result<Vec<Seen>> {
+) -> Result<Vec<AwaitedBatch>> {
     let numbers = match wanted {
-        Wanted::These(numbers) => numbers.clone(),
-        Wanted::LatestUpTo(base) => newest(tx, &external.group, base, me).await?,
+        RelativeBatch::These(numbers) => numbers.clone(),
+        RelativeBatch::LatestUpTo(base) => newest(tx, &external.group, base, me).await?,
     };
     let mut found = Vec::new();
     for numbers in numbers.chunks(AT_ONCE) {
@@ -58,7 +58,7 @@ async fn at_once(
     tx: &mut Tx,
     external: &ExternalDependency,
     numbers: &[BatchNo],
-) -> Result<Vec<Seen>> {
+) -> Result<Vec<AwaitedBatch>> {
     let places = vec!["?"; numbers.len()].join(", ");
     let mut values: Vec<Value> = Vec::new();
     let sql = match &external.depends_on {
@@ -91,7 +91,7 @@ async fn at_once(
     let seen = |batch_no: &BatchNo| {
         let known = found.remove(batch_no.as_str());
         let (status, holds) = known.map_or((None, false), |(status, holds)| (Some(status), holds));
-        Seen { batch_no: batch_no.clone(), status, holds }
+        AwaitedBatch { batch_no: batch_no.clone(), status, holds }
     };
     Ok(numbers.iter().map(seen).collect())
 }

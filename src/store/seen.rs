@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// What may be told to who asks, where some of it belongs to no group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum AuditScope {
     /// All of it.
     All,
     /// What belongs to groups, whichever it is.
@@ -15,7 +15,7 @@ pub enum Told {
     Groups(BTreeSet<GroupCode>),
 }
 
-impl Told {
+impl AuditScope {
     /// The condition on a column that names the group, and its values.
     pub fn condition(&self, column: &str) -> (String, Vec<Value>) {
         match self {

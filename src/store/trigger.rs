@@ -31,7 +31,7 @@ pub struct Due {
 
 /// Where a schedule stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ScheduleProgress {
     /// Which.
     pub trigger_id: TriggerId,
     /// Which version of it.
@@ -109,7 +109,7 @@ pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
 }
 
 /// Writes where schedules stand, for many in few statements.
-pub async fn advance(tx: &mut Tx, rows: &[Standing], now: Millis) -> Result<()> {
+pub async fn advance(tx: &mut Tx, rows: &[ScheduleProgress], now: Millis) -> Result<()> {
     let columns = ["trigger_id", "revision", "next_time", "last_time", "update_time"];
     let values: Vec<_> = rows
         .iter()

@@ -45,7 +45,7 @@ pub struct NewVersion<'a> {
 /// the number is unique.
 pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
     let no = last(tx, new.group).await? + 1;
-    let definition = packed::pack(&Kept::of(new.definition))?;
+    let definition = packed::pack(&StoredVersion::of(new.definition))?;
     let what = format!("the definition of group {}", new.group);
     packed::fits(tx, &what, &definition).await?;
     tx.execute(
@@ -136,7 +136,7 @@ fn version(row: &Row) -> Result<Version> {
 /// A definition as a version keeps it: its dependencies in the form that takes the least room, and none
 /// of what no version has.
 #[derive(Serialize)]
-struct Kept<'a> {
+struct StoredVersion<'a> {
     sources: &'a [Source],
     groups: &'a [Group],
     jobs: &'a [JobDef],
@@ -148,7 +148,7 @@ struct Kept<'a> {
     shared: &'a Shared,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> StoredVersion<'a> {
     fn of(defs: &'a Definition) -> Self {
         let Definition { sources, groups, jobs, dependencies, externals, shared, .. } = defs;
         Self { sources, groups, jobs, dependencies, externals, shared }

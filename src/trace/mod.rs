@@ -5,7 +5,7 @@
 mod otlp;
 
 use crate::domain::batch::span::Span;
-use crate::outbound::{self, Way, chain, is_here};
+use crate::outbound::{self, TransportProtection, chain, is_here};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -118,7 +118,7 @@ fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
 }
 
 fn client(url: &Url, timeout: Duration) -> Result<Client, BadCollector> {
-    let made = outbound::client(Way::to(url));
+    let made = outbound::client(TransportProtection::to(url));
     let made = made.map(|client| client.connect_timeout(timeout).timeout(timeout));
     made.and_then(outbound::built).map_err(|fault| bad(format!("trace.endpoint: {fault}")))
 }

@@ -7,7 +7,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::backfill::NotBackfilled;
 use crate::store;
-use crate::store::backfill::{Backfill, Shown, ShownBatch};
+use crate::store::backfill::{Backfill, BackfillBatchRow, ShownBatch};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct View {
     /// Its row.
     pub row: Backfill,
     /// Its batches, in their order.
-    pub batches: Vec<Shown>,
+    pub batches: Vec<BackfillBatchRow>,
     /// The process that has it.
     pub owner: Option<store::node::Node>,
     /// The present moment.
@@ -65,8 +65,8 @@ impl View {
         document
     }
 
-    fn batch_as_json(&self, one: &Shown) -> Value {
-        let Shown { entry, batch } = one;
+    fn batch_as_json(&self, one: &BackfillBatchRow) -> Value {
+        let BackfillBatchRow { entry, batch } = one;
         let mut document = json!({
             "batch_no": entry.batch_no, "status": entry.status.as_str(), "message": entry.message,
         });

@@ -6,7 +6,7 @@ use crate::domain::id::BatchId;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::batch::Asked;
+use crate::store::batch::BatchFilter;
 use crate::view::batch::View;
 use crate::view::due::Dues;
 use crate::view::eta::Outlook;
@@ -24,7 +24,7 @@ pub struct Listed {
 }
 
 /// Batches, newest first, in two statements however many they are.
-pub async fn page(app: &App, asked: &Asked, limit: u32) -> Result<Vec<Listed>> {
+pub async fn page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec<Listed>> {
     let mut tx = app.db.read().await?;
     let found = store::batch::page(&mut tx, asked, limit).await?;
     let ids: Vec<BatchId> = found.iter().map(|b| b.batch_id).collect();

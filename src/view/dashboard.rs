@@ -7,7 +7,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::schedule::trigger::Trigger;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::batch::Asked;
+use crate::store::batch::BatchFilter;
 use crate::view::batches::{self, Listed};
 use crate::view::schedule::opens;
 use anyhow::Result;
@@ -77,9 +77,9 @@ pub struct Lately {
 /// Reads what is open and what began since, of these groups.
 pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) -> Result<Lately> {
     let statuses = vec![BatchStatus::Running, BatchStatus::Killing];
-    let asked = Asked { groups: groups.clone(), statuses, ..Asked::default() };
+    let asked = BatchFilter { groups: groups.clone(), statuses, ..BatchFilter::default() };
     let open = batches::page(app, &asked, BATCHES).await?;
-    let asked = Asked { groups, from: Some(since), ..Asked::default() };
+    let asked = BatchFilter { groups, from: Some(since), ..BatchFilter::default() };
     let since = batches::page(app, &asked, BATCHES).await?;
     let is_bad = |s: &QueueStatus| {
         matches!(s, QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown)

@@ -5,7 +5,7 @@ use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::batch::Asked;
+use crate::store::batch::BatchFilter;
 use crate::store::glance::Cell;
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ pub struct Went {
 
 /// Which part of a grid.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct GridRequest {
     /// How many batches.
     pub batches: u32,
     /// Jobs with this text in their code.
@@ -75,9 +75,9 @@ pub struct Wanted {
 
 impl Grid {
     /// Of a group.
-    pub async fn of(app: &App, group: &GroupCode, wanted: &Wanted) -> Result<Self> {
+    pub async fn of(app: &App, group: &GroupCode, wanted: &GridRequest) -> Result<Self> {
         let mut tx = app.db.read().await?;
-        let asked = Asked { groups: Some(vec![group.clone()]), ..Asked::default() };
+        let asked = BatchFilter { groups: Some(vec![group.clone()]), ..BatchFilter::default() };
         let batches = store::batch::page(&mut tx, &asked, wanted.batches).await?;
         let ids: Vec<BatchId> = batches.iter().map(|b| b.batch_id).collect();
         let cells = store::glance::cells(&mut tx, &ids).await?;

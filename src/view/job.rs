@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What is known of jobs beside their definition.
-pub struct Standing {
+pub struct JobStanding {
     /// What operators want with them in every new batch.
     pub modes: BTreeMap<JobKey, RunMode>,
     /// Those that were caught committing by themselves.
@@ -41,7 +41,7 @@ pub fn children(defs: &Definition, job: &JobDef) -> Vec<String> {
 }
 
 /// A job in a list.
-pub fn listed(defs: &Definition, job: &JobDef, standing: &Standing) -> Value {
+pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value {
     json!({
         "job": job, "depends_on": parents(defs, job),
         "run_mode": standing.modes.get(&job.key()).map(|m| m.as_str()),
@@ -129,7 +129,7 @@ pub struct JobBrief {
 
 impl JobBrief {
     /// Of a job and what stands beside it.
-    pub fn of(job: &JobDef, standing: &Standing) -> Self {
+    pub fn of(job: &JobDef, standing: &JobStanding) -> Self {
         Self {
             code: job.code.to_string(),
             name: job.name.clone(),

@@ -346,7 +346,7 @@ fn change(change: &LoggedChange) -> Change {
     }
 }
 
-fn mail(mail: store::outbox::Shown) -> Mail {
+fn mail(mail: store::outbox::NotificationRow) -> Mail {
     Mail {
         id: mail.id,
         event: mail.event,

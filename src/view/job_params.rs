@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A parameter.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Shown {
+pub struct JobParamView {
     /// Its name.
     pub name: String,
     /// Its value; `***` for a secret, none for NULL.
@@ -33,7 +33,7 @@ pub struct Shown {
 
 /// Which batch.
 #[derive(Debug)]
-pub struct Asked {
+pub struct JobParamsRequest {
     /// Its group.
     pub group: GroupCode,
     /// Its number.
@@ -65,8 +65,13 @@ pub struct World {
 
 impl World {
     /// Reads it.
-    pub async fn read(app: &App, defs: &Definition, code: &JobCode, asked: Asked) -> Result<Self> {
-        let Asked { group, batch_no, business_date, params } = asked;
+    pub async fn read(
+        app: &App,
+        defs: &Definition,
+        code: &JobCode,
+        asked: JobParamsRequest,
+    ) -> Result<Self> {
+        let JobParamsRequest { group, batch_no, business_date, params } = asked;
         let mut tx = app.db.read().await?;
         let Some(batch) = store::batch::find(&mut tx, &batch_no, &group).await? else {
             let group = Some(group);
@@ -99,7 +104,7 @@ impl World {
     }
 
     /// Each parameter of a job; none when the batch has no such job.
-    pub fn params(&self, code: &JobCode) -> Option<Vec<Shown>> {
+    pub fn params(&self, code: &JobCode) -> Option<Vec<JobParamView>> {
         let job = self.snapshot.jobs.iter().find(|j| j.code == *code)?;
         let parents = self.snapshot.parents(code);
         let output = |code: &JobCode, name: &str| self.outputs.get(code)?.output(name);
@@ -111,7 +116,7 @@ impl World {
     }
 }
 
-fn shown(name: &str, found: &Result<Resolved, ParamError>) -> Shown {
+fn shown(name: &str, found: &Result<Resolved, ParamError>) -> JobParamView {
     let (value, layer, fault) = match found {
         Ok(found) => {
             let value = found.param.value.as_ref().map(Value::shown);
@@ -120,5 +125,5 @@ fn shown(name: &str, found: &Result<Resolved, ParamError>) -> Shown {
         Err(ParamError::NotLoaded { what, .. }) => (Some(format!("<{what}>")), None, None),
         Err(error) => (None, None, Some(error.to_string())),
     };
-    Shown { name: name.to_owned(), value, layer, fault }
+    JobParamView { name: name.to_owned(), value, layer, fault }
 }

@@ -36,7 +36,7 @@ impl From<&LogLine> for Line {
 
 /// Which lines of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LogSelection {
     /// Behind this line: which start, and its number within it.
     After(u32, u64),
     /// The last ones of this start before this line.
@@ -44,13 +44,18 @@ pub enum Wanted {
 }
 
 /// At most `limit` of them, oldest first.
-pub async fn lines(app: &App, row: QueueId, wanted: Wanted, limit: u32) -> Result<Vec<LogLine>> {
+pub async fn lines(
+    app: &App,
+    row: QueueId,
+    wanted: LogSelection,
+    limit: u32,
+) -> Result<Vec<LogLine>> {
     let mut tx = app.db.read().await?;
     match wanted {
-        Wanted::After(attempt, line) => {
+        LogSelection::After(attempt, line) => {
             log::lines_after(&mut tx, row, (attempt, line), limit).await
         }
-        Wanted::Before(attempt, line) => {
+        LogSelection::Before(attempt, line) => {
             log::lines_before(&mut tx, row, (attempt, line), limit).await
         }
     }

@@ -5,7 +5,7 @@ use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::schedule::Anchor;
 use crate::domain::schedule::trigger::{At, Trigger, TriggerStatus};
 use crate::domain::time::{Millis, at_wall_clock};
-use crate::store::batch::Asked;
+use crate::store::batch::BatchFilter;
 use crate::store::{self, Tx};
 use crate::view::calendar::Mark;
 use anyhow::Result;
@@ -102,11 +102,11 @@ pub async fn days(tx: &mut Tx, span: &Span<'_>, calendars: &Calendars) -> Result
         days.insert(date, day(span, calendars, date)?);
     }
     let end = span.to.succ_opt().unwrap_or(span.to);
-    let asked = Asked {
+    let asked = BatchFilter {
         groups: span.groups.clone(),
         from: Some(span.start(span.from)),
         to: Some(span.start(end)),
-        ..Asked::default()
+        ..BatchFilter::default()
     };
     for batch in store::batch::page(tx, &asked, BATCHES).await? {
         if let Some(day) = days.get_mut(&span.day_of(batch.create_time)) {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub const MOST: u32 = 1_000;
 
 /// What is previewed.
-pub struct Asked {
+pub struct FiringPreviewRequest {
     /// Its code; empty where it has none.
     pub code: String,
     /// When it fires.
@@ -46,7 +46,7 @@ enum News {
 }
 
 /// What is shown.
-pub struct Shown {
+pub struct FiringPreview {
     /// What fires.
     pub next: Vec<Occurrence>,
     /// What a person has left out.
@@ -55,7 +55,7 @@ pub struct Shown {
     pub skipped: Vec<Skipped>,
 }
 
-impl Asked {
+impl FiringPreviewRequest {
     /// A schedule that is stored.
     pub async fn stored(tx: &mut Tx, code: &TriggerCode, now: Millis) -> Result<Self> {
         let found = schedule_actions::found(tx, code).await?;
@@ -121,7 +121,12 @@ impl Asked {
 }
 
 /// Its next `count` firings after a moment, and what does not take place among them.
-pub fn look(asked: &Asked, calendars: &Calendars, after: Millis, count: usize) -> Result<Shown> {
+pub fn look(
+    asked: &FiringPreviewRequest,
+    calendars: &Calendars,
+    after: Millis,
+    count: usize,
+) -> Result<FiringPreview> {
     let (mut next, mut left_out) = (Vec::new(), Vec::new());
     for one in asked.timing.preview(calendars, after, asked.anchor) {
         let one = one?;
@@ -133,7 +138,7 @@ pub fn look(asked: &Asked, calendars: &Calendars, after: Millis, count: usize) -
     }
     let end = next.last().map_or(after.plus(400 * 86_400_000), |last| last.planned);
     let skipped = asked.timing.skipped_between(calendars, after..end, asked.anchor, count)?;
-    Ok(Shown { next, left_out, skipped })
+    Ok(FiringPreview { next, left_out, skipped })
 }
 
 /// Refuses what could not be saved either.
@@ -167,8 +172,8 @@ pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
 }
 
 /// What fires and what does not.
-pub fn as_json(asked: &Asked, shown: &Shown) -> Value {
-    let (zone, Shown { next, left_out, skipped }) = (asked.timing.zone, shown);
+pub fn as_json(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Value {
+    let (zone, FiringPreview { next, left_out, skipped }) = (asked.timing.zone, shown);
     let by_hand = left_out.iter().map(|one| {
         json!({
             "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),

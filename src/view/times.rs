@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::domain::batch::zone_of;
 use crate::domain::dag::{Dag, Node};
-use crate::domain::forecast::eta::{self, Forecast, Standing};
+use crate::domain::forecast::eta::{self, Forecast, JobProgress};
 use crate::domain::id::QueueId;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::{Millis, at_wall_clock, day_in};
@@ -87,11 +87,11 @@ impl Times {
         let dag = snapshot.dag()?;
         let history = app.history(&snapshot.group.code).await?;
         let total = app.config.engine.max_parallel;
-        let forecast = |standing: &[Standing], at| {
+        let forecast = |standing: &[JobProgress], at| {
             eta::forecast(snapshot, &dag, standing, &history, total, at)
         };
         let planned = forecast(&as_opened(view)?, opened);
-        let present: Vec<Standing> = view.rows.iter().map(Standing::from).collect();
+        let present: Vec<JobProgress> = view.rows.iter().map(JobProgress::from).collect();
         let expected = match view.batch.status.is_final() {
             true => None,
             false => forecast(&present, view.now),
@@ -149,10 +149,10 @@ fn critical(view: &View, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node
 }
 
 /// The batch as it stood when it was opened.
-fn as_opened(view: &View) -> Result<Vec<Standing>> {
+fn as_opened(view: &View) -> Result<Vec<JobProgress>> {
     let zone = zone_of(&view.snapshot.group)?;
     let day = day_in(view.batch.create_time, zone);
-    let standing = |time: Option<chrono::NaiveTime>| Standing {
+    let standing = |time: Option<chrono::NaiveTime>| JobProgress {
         status: QueueStatus::Pending,
         start: None,
         end: None,

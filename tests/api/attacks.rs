@@ -6,7 +6,7 @@ use axum::http::Method;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use procession::api::{Attended, Front};
-use procession::app::access::{Change, Initial, Wanted};
+use procession::app::access::{Change, Initial, NewAccount};
 use procession::config::Listening;
 use procession::domain::access::user::UserName;
 use procession::domain::access::{Permission, Role};
@@ -233,7 +233,7 @@ async fn read_answer(stream: &mut TcpStream) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn log_ins_at_once_are_bounded_and_starve_nobody() {
     let server = Server::with(PROXY).await;
-    let wanted = Wanted {
+    let wanted = NewAccount {
         name: UserName::parse("ada").expect("a name"),
         display_name: "Ada".to_owned(),
         lang: None,
@@ -277,7 +277,7 @@ async fn log_ins_at_once_are_bounded_and_starve_nobody() {
 #[tokio::test]
 async fn guesses_from_many_addresses_are_slowed_and_the_user_is_not() {
     let server = Server::with(PROXY).await;
-    let wanted = Wanted {
+    let wanted = NewAccount {
         name: UserName::parse("ada").expect("a name"),
         display_name: "Ada".to_owned(),
         lang: None,
@@ -309,7 +309,7 @@ async fn guesses_from_many_addresses_are_slowed_and_the_user_is_not() {
 /// A user with a password and a session.
 async fn session_of(server: &Server, name: &str, words: &[Words<'_>]) -> (UserName, Browser) {
     let name = UserName::parse(name).expect("a name");
-    let wanted = Wanted {
+    let wanted = NewAccount {
         name: name.clone(),
         display_name: name.to_string(),
         lang: None,

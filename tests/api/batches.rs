@@ -8,7 +8,7 @@ use procession::domain::access::Role;
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::time::Millis;
-use procession::store::batch::Asked;
+use procession::store::batch::BatchFilter;
 use procession::store::{self, Db, changed, glance};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -343,7 +343,7 @@ async fn ask_everything(db: &Db) {
     let group = GroupCode::parse("gl").expect("a group");
     let job = JobCode::parse("A").expect("a job");
     let groups = [group.clone()];
-    let asked = Asked {
+    let asked = BatchFilter {
         groups: Some(groups.to_vec()),
         batch_no: Some("202407".parse_no()),
         text: Some("G%".to_owned()),
@@ -355,7 +355,7 @@ async fn ask_everything(db: &Db) {
     };
     let ids = [BatchId(1), BatchId(2), BatchId(3)];
     let mut tx = db.read().await.expect("read");
-    for asked in [asked, Asked::default()] {
+    for asked in [asked, BatchFilter::default()] {
         store::batch::page(&mut tx, &asked, 10).await.expect("a page");
     }
     store::batch::counts_of(&mut tx, &ids).await.expect("counts");

@@ -2,7 +2,7 @@
 
 use crate::api::server::{Browser, Server, grants};
 use axum::http::Method;
-use procession::app::access::{Change, Initial, Wanted};
+use procession::app::access::{Change, Initial, NewAccount};
 use procession::domain::access::Role;
 use procession::domain::access::user::UserName;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -254,7 +254,7 @@ async fn an_initial_password_is_changed_first_and_expires() {
 async fn what_is_taken_away_counts_at_once() {
     let (server, _) = with_ada().await;
     let name = UserName::parse("bob").expect("a name");
-    let wanted = Wanted {
+    let wanted = NewAccount {
         name: name.clone(),
         display_name: "Bob".to_owned(),
         lang: None,

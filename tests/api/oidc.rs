@@ -313,7 +313,7 @@ async fn a_user_with_a_password_is_not_taken_over() {
     provider.says.lock().expect("says").claims =
         HashMap::from([("sub", json!("777")), ("preferred_username", json!("ada"))]);
     let ada = UserName::parse("ada").expect("a name");
-    let wanted = procession::app::access::Wanted {
+    let wanted = procession::app::access::NewAccount {
         name: ada,
         display_name: "Ada".to_owned(),
         lang: None,

@@ -5,7 +5,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use procession::api::{House, Peer, router};
-use procession::app::access::{Authority, Initial, TokenWish, Wanted};
+use procession::app::access::{Authority, Initial, NewAccount, TokenWish};
 use procession::app::{App, Apply, EmptyDatabase};
 use procession::definition;
 use procession::domain::access::user::UserName;
@@ -166,7 +166,7 @@ impl Server {
     /// A user with a password that need not be changed.
     pub(crate) async fn user(&self, name: &str, words: &[Words<'_>]) -> UserName {
         let name = UserName::parse(name).expect("a name");
-        let wanted = Wanted {
+        let wanted = NewAccount {
             name: name.clone(),
             display_name: name.to_string(),
             lang: None,

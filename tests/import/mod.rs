@@ -8,7 +8,8 @@ use procession::domain::job::trigger_rule::When;
 use procession::domain::job::{Definition, JobDef};
 use procession::domain::time::Millis;
 use procession::import::{
-    Asked, Given, ImportError, Imported, ItemKind, ItemOutcome, Level, System, import, markdown,
+    Given, ImportError, ImportRequest, Imported, ItemKind, ItemOutcome, Level, System, import,
+    markdown,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -17,8 +18,13 @@ use std::path::{Path, PathBuf};
 /// 2026-09-21, a Monday.
 const NOW: Millis = Millis(1_789_948_800_000);
 
-fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
+fn asked() -> ImportRequest {
+    ImportRequest {
+        group: None,
+        zone: Some(chrono_tz::Asia::Shanghai),
+        crontab_users: None,
+        now: NOW,
+    }
 }
 
 fn folder() -> PathBuf {

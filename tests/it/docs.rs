@@ -6,7 +6,7 @@ mod site;
 mod walkthrough;
 
 use procession::definition::{CalendarForm, read_calendar};
-use procession::domain::batch_no::{BatchExpr, Period, Wanted};
+use procession::domain::batch_no::{BatchExpr, Period, RelativeBatch};
 use procession::domain::calendar::{Calendars, WorkingDays};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::queue::{Event, QueueStatus};
@@ -303,7 +303,7 @@ fn batch_numbers() {
     }
     let seen = table_rows(&page, "Seen from a batch:");
     for row in &seen {
-        let wanted = Wanted::These(row[2].split(' ').map(no).collect());
+        let wanted = RelativeBatch::These(row[2].split(' ').map(no).collect());
         let expr = BatchExpr::parse(&row[0]).expect("an expression");
         assert_eq!(expr.from(&no(&row[1]), None), Ok(wanted), "{row:?}");
     }

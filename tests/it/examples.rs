@@ -23,7 +23,7 @@ use procession::store;
 use procession::store::approval::ApprovalFilter;
 use procession::store::audit::Operator;
 use procession::store::executor_group::{self, KeptToken};
-use procession::store::executor_run::{self, Told};
+use procession::store::executor_run::{self, ReportedRunEnd};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,7 +230,7 @@ async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) ->
             let sent: Value = serde_json::from_str(sent).expect("JSON");
             let log_id = LogId(asked["logId"].as_i64().expect("a number"));
             let msg = Some(sent["params"]["due"].to_string());
-            let (db, told) = (db.clone(), Told { log_id, code: 200, msg });
+            let (db, told) = (db.clone(), ReportedRunEnd { log_id, code: 200, msg });
             tokio::spawn(async move {
                 let mut tx = db.begin().await.expect("begin");
                 executor_run::tell(&mut tx, &[told], Millis(0)).await.expect("tell");

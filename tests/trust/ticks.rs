@@ -14,7 +14,7 @@ use procession::domain::schedule::overlap::Overlap;
 use procession::domain::schedule::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::store::trigger::Standing;
+use procession::store::trigger::ScheduleProgress;
 use procession::store::{Db, Tx, lock, trigger};
 use secrecy::SecretString;
 use serde_json::json;
@@ -190,9 +190,9 @@ impl Ticks {
         let asked = self.now().await;
         let of_one = |(tick, trigger_id): (&Tick, TriggerId)| {
             let next_time = Some(Millis(tick.pace.after(asked)));
-            Standing { trigger_id, revision: 1, next_time, last_time: None }
+            ScheduleProgress { trigger_id, revision: 1, next_time, last_time: None }
         };
-        let standings: Vec<Standing> = self.ticks.iter().zip(ids).map(of_one).collect();
+        let standings: Vec<ScheduleProgress> = self.ticks.iter().zip(ids).map(of_one).collect();
         trigger::advance(&mut tx, &standings, now).await.expect("next times");
         tx.commit().await.expect("a commit");
         // What came before this moment is late by our fault.

@@ -6,7 +6,7 @@ use crate::xxl::at_each_desk;
 use procession::domain::executor::LogId;
 use procession::domain::source::DialectName;
 use procession::store::executor_group;
-use procession::store::executor_run::Told;
+use procession::store::executor_run::ReportedRunEnd;
 use serde_json::json;
 use std::collections::BTreeSet;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -198,7 +198,7 @@ async fn what_is_no_post_or_comes_slowly(desk: &Desk) -> [&'static str; 2] {
 
 async fn a_stop_between_the_commit_and_the_answer_changes_nothing(desk: Desk) {
     let run = desk.run("pay-executor", "RUNNING", None).await;
-    let ends = vec![Told { log_id: LogId(run), code: 200, msg: Some("done".to_owned()) }];
+    let ends = vec![ReportedRunEnd { log_id: LogId(run), code: 200, msg: Some("done".to_owned()) }];
     let executors = &desk.house.executors;
     let pass = executors.admit(TEAM.as_bytes(), None).await.expect("a look").expect("a pass");
     // Who asked goes away before he is answered; what he said is written all the same.
@@ -240,7 +240,7 @@ async fn a_token_that_was_changed_is_worth_nothing_at_once(desk: Desk) {
         executor_group::set_token(&mut tx, &other, &kept, desk.clock.now()).await.expect("set")
     );
     tx.commit().await.expect("commit");
-    let ends = vec![Told { log_id: LogId(run), code: 200, msg: None }];
+    let ends = vec![ReportedRunEnd { log_id: LogId(run), code: 200, msg: None }];
     let refused = executors.callback(&pass, ends).await.expect("an answer").expect_err("refused");
     assert_eq!(refused.to_string(), format!("run {run} is not one of this executor's"));
     let (code, _) = desk.register("other-executor", "http://127.0.0.1:9999", OTHER).await;

@@ -2,7 +2,7 @@
 
 use crate::util::with_migrated_scratch;
 use crate::xxl::admin::{Admin, TOKEN};
-use procession::api::executor::{Desk, Limits};
+use procession::api::executor::{ExecutorEndpoint, Limits};
 use procession::api::{Attended, Door};
 use procession::db::sqlite_file::ProtectedFiles;
 use procession::db::{Db, Settings};
@@ -250,7 +250,7 @@ pub(crate) async fn attend(executor: &Arc<Executor>, limits: Limits) -> (SocketA
     let any = "127.0.0.1:0".parse().expect("address");
     let door = Door::open(any).await.expect("door");
     let address = door.address();
-    let desk = Desk::new(executor.clone(), &SecretString::from(TOKEN), limits);
+    let desk = ExecutorEndpoint::new(executor.clone(), &SecretString::from(TOKEN), limits);
     (address, door.staffed(desk.router(), Duration::from_millis(500)))
 }
 

@@ -28,7 +28,7 @@ pub enum Initial {
 }
 
 /// A user that somebody wants.
-pub struct Wanted {
+pub struct NewAccount {
     /// The name to log in with.
     pub name: UserName,
     /// The name for people.
@@ -56,7 +56,7 @@ pub struct Change {
 
 impl Porter {
     /// Adds a user; gives the first password when it was made here.
-    pub async fn add_user(&self, by: &Authority, wanted: Wanted) -> Result<OneTime> {
+    pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<OneTime> {
         grantable(by, &[], &wanted.grants)?;
         let (made, password) = match wanted.initial {
             Initial::Elsewhere => (None, None),

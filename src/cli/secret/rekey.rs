@@ -1,7 +1,7 @@
 //! `secret rekey`: everything under the current key, and whether a previous one can be taken away.
 
 use crate::app::{App, whoami};
-use crate::cli::{BadInput, Ended, Global, batch, out};
+use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::secrets::encryption::KeyRing;
 use crate::engine::secrets::rekey::{self, KeySurvey, KeyUse, Resealed};
@@ -22,7 +22,7 @@ pub(super) async fn rekey(
     app: &App,
     check: bool,
     reason: Option<String>,
-) -> Result<Ended> {
+) -> Result<VerbResult> {
     let keys = KeyRing::from_environment().map_err(|e| BadInput(e.to_string()))?;
     let done = match check {
         true => None,
@@ -47,7 +47,7 @@ pub(super) async fn rekey(
         ))
         .into());
     }
-    Ok(if check && survey.needs_previous_key() { Ended::Unwell } else { Ended::Well })
+    Ok(if check && survey.needs_previous_key() { VerbResult::Unwell } else { VerbResult::Well })
 }
 
 fn show_resealed(done: &Resealed) {

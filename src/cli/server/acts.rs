@@ -1,8 +1,8 @@
 //! What is done to batches and their jobs: shown, asked, done as it was shown.
 
 use crate::cli::server::client::Refused;
-use crate::cli::server::{Desk, shown};
-use crate::cli::{BadInput, Ended, act, out};
+use crate::cli::server::{ServerVerb, shown};
+use crate::cli::{BadInput, VerbResult, act, out};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ const LINES: &[shown::Column] = &[
     ("asked", "ASKED FOR", "操作指定"),
 ];
 
-impl Desk<'_> {
+impl ServerVerb<'_> {
     /// `job hold | release | …`.
-    pub(super) async fn act(&self, verb: &str) -> Result<Ended> {
+    pub(super) async fn act(&self, verb: &str) -> Result<VerbResult> {
         let said = self.said;
         if ["ice", "no-exec", "normal"].contains(&verb) {
             let words = said.all("words");
@@ -39,7 +39,7 @@ impl Desk<'_> {
     }
 
     /// `batch rerun`.
-    pub(super) async fn rerun_batch(&self, batch: (&str, &str)) -> Result<Ended> {
+    pub(super) async fn rerun_batch(&self, batch: (&str, &str)) -> Result<VerbResult> {
         let wish = json!({"action": "rerun", "jobs": self.said.all("jobs"), "options": self.far()});
         self.two_steps(batch, wish).await
     }
@@ -66,7 +66,7 @@ impl Desk<'_> {
     }
 
     /// Shows exactly what would change, asks where more changes than was named, and does it.
-    async fn two_steps(&self, (group, no): (&str, &str), mut wish: Value) -> Result<Ended> {
+    async fn two_steps(&self, (group, no): (&str, &str), mut wish: Value) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "actions"];
         let ahead = self.server.post(&path, &wish).await?;
         for change in ahead["definition_changes"].as_array().into_iter().flatten() {
@@ -81,12 +81,12 @@ impl Desk<'_> {
             } else {
                 out::note(self.lang().pick("nothing was written (--dry-run)", "未写入(--dry-run)"));
             }
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         let named = wish["jobs"].as_array().map_or(0, Vec::len) as u64;
         let more = ahead["count"].as_u64().unwrap_or_default() > named;
         if more && !self.said.is("yes") && !self.global.json && !act::agreed(self.lang())? {
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         wish["seen"] = ahead["seen"].clone();
         wish["reason"] = json!(self.said.one("reason"));
@@ -106,11 +106,11 @@ impl Desk<'_> {
         } else {
             out::note(done["said"].as_str().unwrap_or_default());
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
     /// `batch open`.
-    pub(super) async fn open(&self) -> Result<Ended> {
+    pub(super) async fn open(&self) -> Result<VerbResult> {
         let said = self.said;
         if let Some(file) = said.one("file") {
             let said = format!(
@@ -152,11 +152,11 @@ impl Desk<'_> {
             shown::table(&batches, OPENED, self.lang());
             out::note(opened["said"].as_str().unwrap_or_default());
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
     /// `batch kill`.
-    pub(super) async fn kill(&self, (group, no): (&str, &str)) -> Result<Ended> {
+    pub(super) async fn kill(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "kill"];
         let body = json!({"reason": self.said.one("reason")});
         let asked = self.server.post(&path, &body).await?;
@@ -165,9 +165,9 @@ impl Desk<'_> {
             crate::domain::text::lang::Lang::Zh => format!("正在停止批次 {no}"),
         });
         if self.said.is("no_wait") {
-            return if self.global.json { self.show(&asked, &[]) } else { Ok(Ended::Well) };
+            return if self.global.json { self.show(&asked, &[]) } else { Ok(VerbResult::Well) };
         }
-        self.wait((group, no)).await.map(|_| Ended::Well)
+        self.wait((group, no)).await.map(|_| VerbResult::Well)
     }
 }
 

@@ -1,8 +1,8 @@
 //! `change-request` through a server, and what is printed when a change waits for a second person.
 
 use crate::cli::change_request::{print_list, verdict_line};
-use crate::cli::server::{Desk, USUAL};
-use crate::cli::{Ended, out};
+use crate::cli::server::{ServerVerb, USUAL};
+use crate::cli::{VerbResult, out};
 use crate::domain::text::lang::Lang;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ impl std::error::Error for ChangeWaits {}
 
 impl ChangeWaits {
     /// Says that nothing is done yet, and what to do.
-    pub(super) fn print(&self, lang: Lang, is_json: bool) -> Result<Ended> {
+    pub(super) fn print(&self, lang: Lang, is_json: bool) -> Result<VerbResult> {
         if is_json {
             out::json(&self.0)?;
-            return Ok(Ended::Waits);
+            return Ok(VerbResult::Waits);
         }
         let request = &self.0["change_request"];
         let id = &request["change_request_id"];
@@ -41,13 +41,13 @@ impl ChangeWaits {
                  procession change-request show {id}"
             ),
         });
-        Ok(Ended::Waits)
+        Ok(VerbResult::Waits)
     }
 }
 
-impl Desk<'_> {
+impl ServerVerb<'_> {
     /// `change-request list | show | approve | reject | break-glass`.
-    pub(super) async fn change_request(&self, verb: &str) -> Result<Ended> {
+    pub(super) async fn change_request(&self, verb: &str) -> Result<VerbResult> {
         if verb == "list" {
             let most = self.said.number("limit").unwrap_or(USUAL);
             let query: &[(&str, String)] =
@@ -57,7 +57,7 @@ impl Desk<'_> {
                 true => out::json(&json!(items))?,
                 false => print_list(&items, self.lang()),
             }
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         let id = self.said.must("id");
         if verb == "show" {
@@ -70,8 +70,8 @@ impl Desk<'_> {
             false => out::line(&verdict_line(&after, self.lang())),
         }
         match after["status"].as_str() {
-            Some("FAILED") => Ok(Ended::BatchFailed),
-            _ => Ok(Ended::Well),
+            Some("FAILED") => Ok(VerbResult::BatchFailed),
+            _ => Ok(VerbResult::Well),
         }
     }
 }

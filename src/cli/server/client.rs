@@ -3,7 +3,9 @@
 use crate::cli::server::change_requests::ChangeWaits;
 use crate::cli::{BadInput, out};
 use crate::domain::text::lang::Lang;
-use crate::outbound::{self, ClientTlsFiles, NamedFile, Way, chain, client_with, is_here};
+use crate::outbound::{
+    self, ClientTlsFiles, NamedFile, TransportProtection, chain, client_with, is_here,
+};
 use anyhow::{Context as _, Result, anyhow};
 use reqwest::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue};
 use reqwest::{Client, Method, Response, StatusCode};
@@ -245,6 +247,7 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 fn client(url: &Url, authorities: Option<&Path>) -> Result<Client, String> {
     let authorities = authorities.and_then(|path| NamedFile::of("--tls-ca", path));
     let files = ClientTlsFiles { authorities, identity: None };
-    let client = client_with(Way::to(url), &files)?.connect_timeout(Duration::from_secs(10));
+    let client =
+        client_with(TransportProtection::to(url), &files)?.connect_timeout(Duration::from_secs(10));
     outbound::built(client.timeout(PATIENCE))
 }

@@ -1,8 +1,8 @@
 //! Definitions: read here with everything that they name, and sent whole.
 
 use crate::app::job_kinds;
-use crate::cli::server::{Column, Desk};
-use crate::cli::{BadInput, Ended, out};
+use crate::cli::server::{Column, ServerVerb};
+use crate::cli::{BadInput, VerbResult, out};
 use crate::definition;
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -55,13 +55,13 @@ fn beside(path: &Path, folder: &Path) -> Option<String> {
     Some(parts.join("/"))
 }
 
-impl Desk<'_> {
+impl ServerVerb<'_> {
     fn sent(&self) -> Result<Value> {
         gathered(&self.said.file("file").unwrap_or_default())
     }
 
     /// `check`: what the server, which knows calendars and schedules, says of it as well.
-    pub(super) async fn check(&self) -> Result<Ended> {
+    pub(super) async fn check(&self) -> Result<VerbResult> {
         if self.said.is("lineage") {
             let said = "check --lineage reads data sources from this machine: leave out --server";
             return Err(BadInput(said.to_owned()).into());
@@ -69,13 +69,13 @@ impl Desk<'_> {
         let checked = self.server.post(&["definition", "check"], &self.sent()?).await?;
         self.show(&checked, &[("faults", FAULTS), ("warnings", FAULTS)])?;
         match checked["ok"].as_bool() {
-            Some(true) => Ok(Ended::Well),
+            Some(true) => Ok(VerbResult::Well),
             Some(false) | None => Err(BadInput("the definition has faults".to_owned()).into()),
         }
     }
 
     /// `apply`.
-    pub(super) async fn apply(&self) -> Result<Ended> {
+    pub(super) async fn apply(&self) -> Result<VerbResult> {
         let mut body = self.sent()?;
         body["remark"] = json!(self.remark("applied from the command line"));
         body["dry_run"] = json!(self.said.is("dry_run"));
@@ -83,15 +83,15 @@ impl Desk<'_> {
     }
 
     /// `diff`: exit code 1 when something differs.
-    pub(super) async fn diff(&self) -> Result<Ended> {
+    pub(super) async fn diff(&self) -> Result<VerbResult> {
         let document = self.server.post(&["definition", "diff"], &self.sent()?).await?;
         self.changed(&document)?;
         let is_same = document["changes"].as_array().is_none_or(Vec::is_empty);
-        Ok(if is_same { Ended::Well } else { Ended::Differs })
+        Ok(if is_same { VerbResult::Well } else { VerbResult::Differs })
     }
 
     /// `rollback`.
-    pub(super) async fn rollback(&self) -> Result<Ended> {
+    pub(super) async fn rollback(&self) -> Result<VerbResult> {
         let body = json!({"to": self.said.number("to"), "reason": self.said.one("reason"),
             "dry_run": self.said.is("dry_run")});
         let group = self.said.must("group");
@@ -102,7 +102,7 @@ impl Desk<'_> {
         self.said.one("remark").unwrap_or_else(|| otherwise.to_owned())
     }
 
-    fn changed(&self, document: &Value) -> Result<Ended> {
+    fn changed(&self, document: &Value) -> Result<VerbResult> {
         let items = document["changes"].as_array().map_or(&[][..], Vec::as_slice);
         for warning in document["warnings"].as_array().into_iter().flatten() {
             let word = |name: &str| warning[name].as_str().unwrap_or_default();
@@ -111,7 +111,7 @@ impl Desk<'_> {
         }
         if self.global.json {
             out::json(document)?;
-            return Ok(Ended::Well);
+            return Ok(VerbResult::Well);
         }
         if !items.is_empty() {
             super::shown::table(items, CHANGES, self.lang());
@@ -122,11 +122,11 @@ impl Desk<'_> {
             (false, Some(true)) => format!("{count} applied"),
             (false, _) => format!("{count} would be applied"),
         });
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 
     /// `export`.
-    pub(super) async fn export(&self) -> Result<Ended> {
+    pub(super) async fn export(&self) -> Result<VerbResult> {
         for flag in ["map_source", "set_url"] {
             if !self.said.all(flag).is_empty() {
                 let said =
@@ -145,7 +145,7 @@ impl Desk<'_> {
             Some(path) => std::fs::write(&path, text)
                 .map_err(|error| BadInput(format!("--out {}: {error}", path.display())))?,
         }
-        Ok(Ended::Well)
+        Ok(VerbResult::Well)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is followed: a batch to its end, the lines of a job as they come.
 
-use crate::cli::server::{BATCH_JOBS, Desk};
-use crate::cli::{BadInput, Ended, out};
+use crate::cli::server::{BATCH_JOBS, ServerVerb};
+use crate::cli::{BadInput, VerbResult, out};
 use crate::domain::batch::BatchStatus;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -12,9 +12,9 @@ const LOOK: Duration = Duration::from_millis(1_000);
 /// Looks that may fail in a row, because the server is started anew or its network is away.
 const BLIND: u32 = 60;
 
-impl Desk<'_> {
+impl ServerVerb<'_> {
     /// Waits for the end of a batch, and ends as it did.
-    pub(super) async fn wait(&self, (group, no): (&str, &str)) -> Result<Ended> {
+    pub(super) async fn wait(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
         let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
         let (mut said, mut blind) = (String::new(), 0);
         let status = loop {
@@ -46,11 +46,11 @@ impl Desk<'_> {
         };
         let document = self.server.get(&["groups", group, "batches", no], &[]).await?;
         self.show(&document, &[("jobs", BATCH_JOBS)])?;
-        Ok(if status.is_success() { Ended::Well } else { Ended::BatchFailed })
+        Ok(if status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
     }
 
     /// `logs`, and with `-f` until the job has ended.
-    pub(super) async fn logs(&self) -> Result<Ended> {
+    pub(super) async fn logs(&self) -> Result<VerbResult> {
         let job = self.said.must("job");
         let no = self.said.must("batch_no");
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
@@ -69,7 +69,7 @@ impl Desk<'_> {
             let is_over = page["is_over"].as_bool().unwrap_or(true);
             if page["next"].is_null() {
                 if is_over || !self.said.is("follow") {
-                    return Ok(Ended::Well);
+                    return Ok(VerbResult::Well);
                 }
                 tokio::time::sleep(LOOK).await;
             }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// The arguments of one verb.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a>(pub(super) &'a ArgMatches);
+pub(super) struct VerbArguments<'a>(pub(super) &'a ArgMatches);
 
-impl<'a> Said<'a> {
+impl<'a> VerbArguments<'a> {
     /// The words of an argument; none when it was not given and has no default.
     pub(super) fn all(self, name: &str) -> Vec<String> {
         let raw = self.0.try_get_raw(name).ok().flatten();

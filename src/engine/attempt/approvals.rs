@@ -32,11 +32,11 @@ pub(in crate::engine) struct ApprovalPoll(Arc<PollState>);
 
 struct PollState {
     db: Db,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingApproval>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingApproval {
     ended: HashMap<ApprovalId, oneshot::Sender<()>>,
     is_polled: bool,
 }
@@ -62,7 +62,7 @@ impl ApprovalPoll {
 }
 
 impl PollState {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, PendingApproval> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

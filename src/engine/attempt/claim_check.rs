@@ -18,9 +18,9 @@ use tokio::sync::{oneshot, watch};
 
 /// Where bodies ask; clones ask at the same place.
 #[derive(Clone)]
-pub(in crate::engine) struct Asker(Arc<Desk>);
+pub(in crate::engine) struct Asker(Arc<ClaimCheckQueue>);
 
-struct Desk {
+struct ClaimCheckQueue {
     db: Db,
     owner: NodeId,
     /// What nobody has begun to ask yet.
@@ -42,7 +42,7 @@ impl Asker {
     /// Asks for rows of `owner`.
     pub(in crate::engine) fn new(db: Db, owner: NodeId) -> Self {
         let (waiting, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self(Arc::new(Desk { db, owner, waiting, turn }))
+        Self(Arc::new(ClaimCheckQueue { db, owner, waiting, turn }))
     }
 
     /// Whether a row is running, in this try of this process; `None` when that could not be learnt, so
@@ -63,7 +63,7 @@ impl Asker {
     }
 }
 
-impl Desk {
+impl ClaimCheckQueue {
     fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Question>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

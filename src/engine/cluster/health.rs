@@ -34,7 +34,7 @@ pub struct Vitals {
     /// Cancelled when this process is to leave.
     leaves: CancellationToken,
     stalled_ms: i64,
-    seen: Mutex<Seen>,
+    seen: Mutex<DatabaseHealth>,
 }
 
 /// One thing that must be so.
@@ -59,7 +59,7 @@ impl Reason {
 
 /// What the database said last.
 #[derive(Default)]
-struct Seen {
+struct DatabaseHealth {
     answer: Option<(Uptime, Answer)>,
     slow: Option<(Uptime, SlowFacts)>,
 }

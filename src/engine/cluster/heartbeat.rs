@@ -15,7 +15,7 @@ use crate::engine::cluster::node::Node;
 use crate::engine::cluster::suspension::Suspension;
 use crate::engine::lease::Life;
 use crate::engine::observe::metrics::Meter;
-use crate::store::node::{Said, Stay};
+use crate::store::node::{HeartbeatReport, Stay};
 use crate::store::{self, Db, Tx, metadata_gap, node};
 use anyhow::Result;
 use futures_util::FutureExt as _;
@@ -91,7 +91,7 @@ impl RenewalStage {
 }
 
 /// What one renewal has written, by the database's clock.
-struct Written {
+struct RenewedLease {
     at: Millis,
     until: Millis,
 }
@@ -209,7 +209,7 @@ impl Heart {
 
     async fn say(&self, tx: &mut Tx, now: Millis) -> Result<()> {
         let leaves = self.is_leaving.load(Ordering::Relaxed);
-        let said = Said {
+        let said = HeartbeatReport {
             running: self.running.load(Ordering::Relaxed),
             skew_ms: self.skew().map_or(0, |skew| skew.last().skew_ms),
             stay: if leaves { Stay::Leaves } else { Stay::Stays },
@@ -415,7 +415,7 @@ impl Heart {
     }
 
     /// Writes the renewal, and measures the database's clock with it.
-    async fn write(&self) -> Result<Written> {
+    async fn write(&self) -> Result<RenewedLease> {
         let committed = self.committed();
         let mut tx = self.begin_renewal().await?;
         self.enter(RenewalStage::Answers);
@@ -439,7 +439,7 @@ impl Heart {
         self.enter(RenewalStage::Commit);
         tx.commit().await?;
         self.suspension.remember(at);
-        Ok(Written { at, until })
+        Ok(RenewedLease { at, until })
     }
 
     /// Takes in what the server says the time is; gives what it is by the database's clock, sure or

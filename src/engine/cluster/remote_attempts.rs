@@ -25,7 +25,7 @@ use tokio::sync::watch;
 pub(in crate::engine) struct Hosted {
     tries: HashMap<QueueId, HostedAttempt>,
     /// Batches of others that it ran something of lately.
-    known: HashMap<BatchId, Known>,
+    known: HashMap<BatchId, RemoteBatch>,
     /// Tries that were given to it and wait for room.
     queued: HashSet<(QueueId, u32)>,
     /// A batch was lost while jobs of it were being started: their rows may name this node.
@@ -41,7 +41,7 @@ pub(in crate::engine) struct HostedAttempt {
 }
 
 /// A batch of another node, as far as its jobs need it.
-pub(in crate::engine) struct Known {
+pub(in crate::engine) struct RemoteBatch {
     pub(in crate::engine) revision: i64,
     pub(in crate::engine) batch: Arc<Batch>,
     pub(in crate::engine) snapshot: Arc<Snapshot>,
@@ -104,7 +104,7 @@ impl Hosted {
         tx: &mut Tx,
         given: &Given,
         job: &JobCode,
-    ) -> Result<&Known> {
+    ) -> Result<&RemoteBatch> {
         let id = given.batch_id;
         let is_known = self.known.get(&id).is_some_and(|known| {
             known.revision == given.revision && known.places.contains_key(job)
@@ -113,7 +113,7 @@ impl Hosted {
             if self.known.len() >= KNOWN {
                 self.known.clear();
             }
-            self.known.insert(id, Known::read(tx, id).await?);
+            self.known.insert(id, RemoteBatch::read(tx, id).await?);
         }
         self.known.get(&id).context("a batch that was just read")
     }
@@ -169,7 +169,7 @@ impl Hosted {
     }
 }
 
-impl Known {
+impl RemoteBatch {
     async fn read(tx: &mut Tx, id: BatchId) -> Result<Self> {
         let batch = batch::get(tx, id).await?;
         let snapshot = batch::snapshot(tx, id).await?;

@@ -18,7 +18,7 @@ use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::store::audit::{self, Operator};
-use crate::store::backfill::{NewBackfill, Standing};
+use crate::store::backfill::{BackfillBatchState, NewBackfill};
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -297,7 +297,7 @@ fn act(action: &str, group: &GroupCode, detail: Value, reason: Option<&str>) -> 
 fn steps(
     entries: &[Entry],
     left_open: &HashSet<usize>,
-    standing: &HashMap<BatchNo, Standing>,
+    standing: &HashMap<BatchNo, BackfillBatchState>,
     options: &Options,
     now: Millis,
 ) -> Vec<Step> {

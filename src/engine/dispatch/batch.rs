@@ -75,7 +75,7 @@ pub(super) struct Active {
 }
 
 /// What a rebuild takes over from memory, because rows do not say it.
-pub(super) struct Kept {
+pub(super) struct KeptState {
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     pub(super) since: Millis,
     /// When the owners hear that the batch still runs.
@@ -119,7 +119,7 @@ impl Active {
         mut rows: Vec<QueueEntry>,
         (outputs, outside): (HashMap<JobCode, Outputs>, Outside),
         me: &NodeId,
-        kept: Kept,
+        kept: KeptState,
         now: Millis,
     ) -> Result<(Self, Changes)> {
         let dag = snapshot.dag()?;

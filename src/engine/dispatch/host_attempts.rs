@@ -12,7 +12,7 @@ use crate::engine::cluster::remote_attempts::{HostedAttempt, takes_work};
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::claim::parents_of;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::launch::{Kept, Parts};
+use crate::engine::dispatch::launch::{LaunchContext, Parts};
 use crate::handler::{self, StopReason};
 use crate::store::hosted::{self, Given};
 use crate::store::{Tx, queue};
@@ -177,7 +177,7 @@ impl QueueDispatcher {
         };
         self.running.hosted.keep(given.queue_id, this);
         let job = self.job_of(parts, (stopper, stop));
-        let body = self.body_of(Kept::of(&job));
+        let body = self.body_of(LaunchContext::of(&job));
         self.running.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
         self.fleet.stir(self.process.clock.uptime());

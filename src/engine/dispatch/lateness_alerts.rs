@@ -3,7 +3,7 @@
 
 use crate::domain::dag::Node;
 use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
-use crate::domain::forecast::eta::{self, Standing};
+use crate::domain::forecast::eta::{self, JobProgress};
 use crate::domain::forecast::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::notice::Notice;
@@ -11,7 +11,7 @@ use crate::domain::notice::notice_late::{self, Job, Of};
 use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
 use crate::engine::dispatch::writes::{Changes, JobNotices};
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ impl Active {
             let whys = load.map_or_else(HashMap::new, |load| self.whys(load, now));
             for (at, alarm) in missed {
                 let (row, notices) = self.late_notices(at, alarm, &whys, now);
-                changes.told.push(Told::Late(self.batch.batch_id, at, alarm));
+                changes.told.push(LongRunningAlert::Late(self.batch.batch_id, at, alarm));
                 self.push_notices(row, notices, changes);
             }
         }
@@ -74,7 +74,7 @@ impl Active {
     /// Looks at the forecast, when it is time, and tells owners when it says that the batch will be late.
     fn foretell(&mut self, total: u32, changes: &mut Changes, now: Millis) {
         let Some((history, due, before)) = self.alarms.forecast_due(now) else { return };
-        let standing: Vec<Standing> = self.rows.iter().map(Standing::from).collect();
+        let standing: Vec<JobProgress> = self.rows.iter().map(JobProgress::from).collect();
         let forecast = eta::forecast(&self.snapshot, &self.dag, &standing, &history, total, now);
         let Some(forecast) = forecast else {
             // None of its jobs has a past, and none will have in this process.
@@ -85,7 +85,7 @@ impl Active {
         if is_told {
             let notices =
                 notice_late::will_be_late(self.told_of(now), due, &forecast, foretold.times);
-            changes.told.push(Told::Forecast(self.batch.batch_id, foretold));
+            changes.told.push(LongRunningAlert::Forecast(self.batch.batch_id, foretold));
             self.push_notices(None, notices, changes);
         }
         // That it was told is known when it is committed.

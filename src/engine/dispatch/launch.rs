@@ -38,17 +38,17 @@ pub(super) struct Parts {
 pub(super) struct Ahead {
     queue_id: QueueId,
     stopper: watch::Sender<Option<StopReason>>,
-    body: Kept,
+    body: LaunchContext,
 }
 
 /// What the dispatcher has in common with the task of a try.
-pub(super) struct Kept {
+pub(super) struct LaunchContext {
     log: RunLog,
     gate: Arc<Gate>,
     job_type: &'static str,
 }
 
-impl Kept {
+impl LaunchContext {
     pub(super) fn of(job: &Job) -> Self {
         Self { log: job.log.clone(), gate: job.gate.clone(), job_type: kind_word(&job.def) }
     }
@@ -85,8 +85,11 @@ impl QueueDispatcher {
         }
         let (mut job, snapshot) = self.job_at(id, place)?;
         job.claimed = claiming.awaited();
-        let ahead =
-            Ahead { queue_id: job.queue_id, stopper: job.stopper.clone(), body: Kept::of(&job) };
+        let ahead = Ahead {
+            queue_id: job.queue_id,
+            stopper: job.stopper.clone(),
+            body: LaunchContext::of(&job),
+        };
         tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
         Some(ahead)
     }
@@ -112,7 +115,7 @@ impl QueueDispatcher {
     ) -> Option<(Job, Arc<Snapshot>)> {
         let (job, snapshot) = self.job_at(id, place)?;
         self.batches.active.get_mut(&id)?.started(place, job.stopper.clone());
-        let body = self.body_of(Kept::of(&job));
+        let body = self.body_of(LaunchContext::of(&job));
         self.running.bodies.insert(job.queue_id, body);
         Some((job, snapshot))
     }
@@ -133,7 +136,7 @@ impl QueueDispatcher {
     }
 
     /// What is kept here of a try, from its start on.
-    pub(super) fn body_of(&self, Kept { log, gate, job_type }: Kept) -> Body {
+    pub(super) fn body_of(&self, LaunchContext { log, gate, job_type }: LaunchContext) -> Body {
         self.process.meter.job_started(job_type);
         let began = self.process.clock.uptime();
         Body { log, gate, is_told: false, began, job_type }

@@ -24,7 +24,7 @@ pub(super) struct Watch {
 
 /// What owners were told of, for whoever notes it after the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum LongRunningAlert {
     /// That a try runs long: its row, and what its log says of it.
     Job(QueueId, String),
     /// That a batch runs long.
@@ -126,7 +126,7 @@ impl Active {
                 many => format!("told {many} addresses"),
             };
             let said = format!("still runs after {}; {told}", span_words(took));
-            changes.told.push(Told::Job(row.queue_id, said));
+            changes.told.push(LongRunningAlert::Job(row.queue_id, said));
             if !notices.is_empty() {
                 changes.notices.push(JobNotices::plain(id, Some(row.queue_id), notices));
             }
@@ -137,7 +137,7 @@ impl Active {
             if !notices.is_empty() {
                 changes.notices.push(JobNotices::plain(id, None, notices));
             }
-            changes.told.push(Told::Batch(id));
+            changes.told.push(LongRunningAlert::Batch(id));
             changes.batches.insert(id, self.batch.revision);
         }
     }

@@ -12,7 +12,7 @@ use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::{Judged, Others};
 use crate::engine::dispatch::acquire::OfBatch;
-use crate::engine::dispatch::batch::{Active, Kept};
+use crate::engine::dispatch::batch::{Active, KeptState};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::look_around::refuse_overtaken;
 use crate::engine::dispatch::run_loop::is_stale;
@@ -393,7 +393,7 @@ impl QueueDispatcher {
         let past = Past::read(tx, &batch, &snapshot, &rows, &before).await?;
         let deferrals = self.deferrals(tx, id, &snapshot).await?;
         let alarms = (before, past);
-        let kept = Kept { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
+        let kept = KeptState { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
         let (active, mut owed) = compute(rows.len(), || {
             Active::rebuild(
                 batch,
@@ -458,10 +458,10 @@ impl QueueDispatcher {
     }
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
-    fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> Kept {
+    fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> KeptState {
         let (ageing_ms, park_after) = (self.batches.ageing_ms, self.batches.park_after);
         match self.batches.active.get(&id) {
-            Some(there) => Kept {
+            Some(there) => KeptState {
                 stops: there.stops.clone(),
                 since: there.since,
                 warn_at: there.watch.batch,
@@ -471,7 +471,7 @@ impl QueueDispatcher {
                 alarms: Default::default(),
                 deferrals: Vec::new(),
             },
-            None => Kept {
+            None => KeptState {
                 stops: HashMap::new(),
                 since: now,
                 warn_at: deadline(snapshot.group.warn_after_sec, now),

@@ -6,7 +6,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::long_running_alerts::Told;
+use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
 use crate::engine::news::News;
 
 impl Active {
@@ -41,26 +41,26 @@ impl Active {
 
 impl QueueDispatcher {
     /// What owners were told is committed: they do not hear it again, and the log of the try says it.
-    pub(super) fn note_told(&mut self, told: &[Told]) {
+    pub(super) fn note_told(&mut self, told: &[LongRunningAlert]) {
         for told in told {
             match told {
-                Told::Job(row, said) => {
+                LongRunningAlert::Job(row, said) => {
                     if let Some(body) = self.running.bodies.get_mut(row) {
                         body.is_told = true;
                         body.log.line(Stream::System, said);
                     }
                 }
-                Told::Batch(id) => {
+                LongRunningAlert::Batch(id) => {
                     if let Some(active) = self.batches.active.get_mut(id) {
                         active.watch.batch = None;
                     }
                 }
-                Told::Late(id, at, alarm) => {
+                LongRunningAlert::Late(id, at, alarm) => {
                     if let Some(active) = self.batches.active.get_mut(id) {
                         active.alarms.note_told(*at, *alarm);
                     }
                 }
-                Told::Forecast(id, foretold) => {
+                LongRunningAlert::Forecast(id, foretold) => {
                     if let Some(active) = self.batches.active.get_mut(id) {
                         active.alarms.note_foretold(*foretold);
                     }

@@ -13,7 +13,7 @@ use crate::trace::Exporter;
 use std::sync::atomic::Ordering;
 
 /// A try that has ended, and where memory has its job.
-pub(super) type Ended = (BatchId, Place, TryEnd);
+pub(super) type EndedAttempt = (BatchId, Place, TryEnd);
 
 impl Active {
     /// The try of a row that has just ended, for its span.
@@ -44,7 +44,12 @@ impl QueueDispatcher {
     }
 
     /// What is committed becomes spans.
-    pub(super) fn trace(&self, ended: &[Ended], finished: &[(Batch, BatchStatus)], now: Millis) {
+    pub(super) fn trace(
+        &self,
+        ended: &[EndedAttempt],
+        finished: &[(Batch, BatchStatus)],
+        now: Millis,
+    ) {
         if !self.traces.is_on() {
             return;
         }

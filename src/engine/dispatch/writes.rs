@@ -7,8 +7,8 @@ use crate::domain::notice::Notice;
 use crate::domain::notice::notice_batch;
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::Runner;
-use crate::engine::dispatch::long_running_alerts::Told;
-use crate::engine::dispatch::traces::Ended;
+use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
+use crate::engine::dispatch::traces::EndedAttempt;
 use crate::engine::news::News;
 use crate::store::breach::Breach;
 use crate::store::hint::{self, Topic};
@@ -66,7 +66,7 @@ pub(super) struct Changes {
     /// Mails to the owners.
     pub(super) notices: Vec<JobNotices>,
     /// Letters to those who were told of a failure that is mended now.
-    pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::Told)>,
+    pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::RecoveryNotice)>,
     /// Last lines of bodies that ended.
     pub(super) lines: Vec<NewLines>,
     /// What rows that only change state say of it.
@@ -74,13 +74,13 @@ pub(super) struct Changes {
     /// Batches that are stopped, and why.
     pub(super) killing: Vec<(BatchId, String)>,
     /// What owners are told of that runs long.
-    pub(super) told: Vec<Told>,
+    pub(super) told: Vec<LongRunningAlert>,
     /// Batches that end.
     pub(super) finished: Vec<(Batch, BatchStatus)>,
     /// Batches that any of this belongs to, with the revision it was worked out from.
     pub(super) batches: BTreeMap<BatchId, i64>,
     /// Tries that have ended, for their spans.
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: Vec<EndedAttempt>,
     /// To be told after the commit.
     pub(super) news: Vec<News>,
 }

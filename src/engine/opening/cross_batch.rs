@@ -1,10 +1,12 @@
 //! What jobs wait for in other batches: worked out when a batch is read, looked at again while it runs.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::batch_no::Wanted;
+use crate::domain::batch_no::RelativeBatch;
 use crate::domain::dag::Node;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::external::{Expired, ExternalDependency, Missing, Seen, Waiting, judge};
+use crate::domain::job::external::{
+    AwaitedBatch, CrossBatchDependency, Expired, ExternalDependency, Missing, judge,
+};
 use crate::domain::job::trigger_rule::{Edge, Tally, When};
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
@@ -13,11 +15,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 /// The dependencies of one batch on others, each with the job that waits.
-type All = Vec<(Node, Waiting)>;
+type All = Vec<(Node, CrossBatchDependency)>;
 
 /// What is asked of the database for a dependency: whose batches, which job, which condition, and which
 /// numbers. Jobs that ask the same are answered together.
-type Question = (GroupCode, Option<JobCode>, When, Wanted);
+type Question = (GroupCode, Option<JobCode>, When, RelativeBatch);
 
 /// Reads how the batches stand that this one's jobs wait for; once for all that ask the same.
 pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) -> Result<All> {
@@ -27,7 +29,7 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
     let places: HashMap<_, _> =
         (0..).zip(&snapshot.jobs).map(|(i, job)| (&job.code, Node(i))).collect();
     let mut outside = Vec::new();
-    let mut known: HashMap<Question, Vec<Seen>> = HashMap::new();
+    let mut known: HashMap<Question, Vec<AwaitedBatch>> = HashMap::new();
     for external in &snapshot.externals {
         let Some(node) = places.get(&external.job_code) else { continue };
         let values = &batch.values;
@@ -35,8 +37,12 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
         let wanted = wanted.with_context(|| {
             format!("job {}: which batch of {} it waits for", external.job_code, external.target())
         })?;
-        let mut waiting =
-            Waiting { external: external.clone(), wanted, edge: None, waits: Vec::new() };
+        let mut waiting = CrossBatchDependency {
+            external: external.clone(),
+            wanted,
+            edge: None,
+            waits: Vec::new(),
+        };
         let seen = match known.entry(question(&waiting)) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => free.insert(look(tx, batch, &waiting).await?),
@@ -47,7 +53,7 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
     Ok(outside)
 }
 
-fn question(waiting: &Waiting) -> Question {
+fn question(waiting: &CrossBatchDependency) -> Question {
     let ExternalDependency { group, depends_on, when, .. } = &waiting.external;
     (group.clone(), depends_on.clone(), when.clone(), waiting.wanted.clone())
 }
@@ -55,13 +61,18 @@ fn question(waiting: &Waiting) -> Question {
 pub(in crate::engine) async fn look(
     tx: &mut Tx,
     batch: &Batch,
-    waiting: &Waiting,
-) -> Result<Vec<Seen>> {
+    waiting: &CrossBatchDependency,
+) -> Result<Vec<AwaitedBatch>> {
     store::outside::seen(tx, &waiting.external, &waiting.wanted, batch.batch_id).await
 }
 
 /// Keeps what follows from what was seen; gives the edge when it has spoken.
-fn answer(waiting: &mut Waiting, seen: &[Seen], batch: &Batch, now: Millis) -> Option<Edge> {
+fn answer(
+    waiting: &mut CrossBatchDependency,
+    seen: &[AwaitedBatch],
+    batch: &Batch,
+    now: Millis,
+) -> Option<Edge> {
     let expired = match deadline(batch, waiting) {
         Some(at) if at <= now => Expired::Yes,
         Some(_) | None => Expired::No,
@@ -78,17 +89,17 @@ fn answer(waiting: &mut Waiting, seen: &[Seen], batch: &Batch, now: Millis) -> O
 pub(in crate::engine) struct Outside {
     all: All,
     of: HashMap<Node, Vec<usize>>,
-    asked: Vec<Asked>,
+    asked: Vec<CrossBatchQuestion>,
     /// Of those that are open, when waiting for them is over.
     deadlines: BTreeSet<(Millis, usize)>,
     open: usize,
 }
 
 /// A question, by the places of those that ask it.
-struct Asked {
+struct CrossBatchQuestion {
     who: Vec<usize>,
     open: usize,
-    seen: Option<Vec<Seen>>,
+    seen: Option<Vec<AwaitedBatch>>,
 }
 
 impl Outside {
@@ -108,7 +119,7 @@ impl Outside {
             }
             let at = *known.entry(question(waiting)).or_insert(this.asked.len());
             if at == this.asked.len() {
-                this.asked.push(Asked { who: Vec::new(), open: 0, seen: None });
+                this.asked.push(CrossBatchQuestion { who: Vec::new(), open: 0, seen: None });
             }
             this.asked[at].who.push(i);
             this.asked[at].open += 1;
@@ -120,7 +131,7 @@ impl Outside {
     }
 
     /// All of them.
-    pub(in crate::engine) fn iter(&self) -> impl Iterator<Item = &(Node, Waiting)> {
+    pub(in crate::engine) fn iter(&self) -> impl Iterator<Item = &(Node, CrossBatchDependency)> {
         self.all.iter()
     }
 
@@ -135,7 +146,9 @@ impl Outside {
     }
 
     /// One dependency of each question that is open.
-    pub(in crate::engine) fn questions(&self) -> impl Iterator<Item = (usize, &Waiting)> {
+    pub(in crate::engine) fn questions(
+        &self,
+    ) -> impl Iterator<Item = (usize, &CrossBatchDependency)> {
         let open = self.asked.iter().enumerate().filter(|(_, asked)| asked.open > 0);
         open.map(|(at, asked)| (at, &self.all[asked.who[0]].1))
     }
@@ -143,7 +156,7 @@ impl Outside {
     /// Takes in what was seen; gives what has spoken, in the order of the batch.
     pub(in crate::engine) fn hear(
         &mut self,
-        said: Vec<(usize, Vec<Seen>)>,
+        said: Vec<(usize, Vec<AwaitedBatch>)>,
         batch: &Batch,
         now: Millis,
     ) -> Vec<(Node, Edge)> {
@@ -209,13 +222,13 @@ impl Outside {
 }
 
 /// When waiting is over.
-fn deadline(batch: &Batch, waiting: &Waiting) -> Option<Millis> {
+fn deadline(batch: &Batch, waiting: &CrossBatchDependency) -> Option<Millis> {
     let limit = waiting.external.wait_sec?;
     Some(batch.create_time.plus(i64::from(limit) * 1_000))
 }
 
 /// What the edges from outside say of each job that has any, to begin its tally with.
-pub(in crate::engine) fn tallies(outside: &[(Node, Waiting)]) -> HashMap<Node, Tally> {
+pub(in crate::engine) fn tallies(outside: &[(Node, CrossBatchDependency)]) -> HashMap<Node, Tally> {
     let mut tallies: HashMap<Node, Tally> = HashMap::new();
     for (node, waiting) in outside {
         let tally = tallies.entry(*node).or_default();

@@ -1,6 +1,6 @@
 //! The loop that sends the outbox in a process that serves, and the round at the end of one that does not.
 
-use super::{Sender, Sent};
+use super::{DeliverySummary, Sender};
 use futures_util::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Sender {
         let beaten = AssertUnwindSafe(self.beat(self.clock.now())).catch_unwind().await;
         let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the outbox broke down")));
         let ms = match beaten {
-            Ok(Sent { .. }) => LOOK_MS,
+            Ok(DeliverySummary { .. }) => LOOK_MS,
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::warn!(error, "mails were not sent; trying again");
@@ -91,7 +91,7 @@ impl Sender {
     }
 
     /// Sends what is due now, for a process that ends after it; gives what came of it.
-    pub async fn flush(&mut self) -> anyhow::Result<Sent> {
+    pub async fn flush(&mut self) -> anyhow::Result<DeliverySummary> {
         self.begin().await?;
         self.beat(self.clock.now()).await
     }

@@ -4,7 +4,7 @@
 use super::Sweeper;
 use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, NodeId};
-use crate::domain::retention::Kept;
+use crate::domain::retention::KeepReason;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::store::audit::{self, Entry};
@@ -183,7 +183,7 @@ impl Pass {
         let mut tx = with.db.read().await?;
         let page = self.judging.page(&mut tx, &group, after, now).await?;
         tx.rollback().await?;
-        let goes = |(c, kept): (Candidate, Option<Kept>)| kept.is_none().then_some(c);
+        let goes = |(c, kept): (Candidate, Option<KeepReason>)| kept.is_none().then_some(c);
         let mut go: Vec<Candidate> = page.judged.into_iter().filter_map(goes).collect();
         go.truncate(usize::try_from(rest).unwrap_or(usize::MAX));
         if !go.is_empty() {

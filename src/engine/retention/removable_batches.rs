@@ -3,7 +3,7 @@
 use super::Options;
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::retention::{Kept, Names, Need, Old, next_numbers};
+use crate::domain::retention::{KeepReason, Names, Need, Old, next_numbers};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Candidate, Cursor};
 use crate::store::{Tx, batch, job};
@@ -23,7 +23,7 @@ pub(super) struct Judging {
 
 /// A page of batches that are old enough, and what becomes of each.
 pub(super) struct Page {
-    pub(super) judged: Vec<(Candidate, Option<Kept>)>,
+    pub(super) judged: Vec<(Candidate, Option<KeepReason>)>,
     /// Where to go on; none: that was the last page.
     pub(super) next: Option<Cursor>,
 }

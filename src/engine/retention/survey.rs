@@ -3,7 +3,7 @@
 use super::Options;
 use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, GroupCode};
-use crate::domain::retention::{Kept, Rule};
+use crate::domain::retention::{KeepReason, Rule};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Aged, AgedRow, ByTable, Cursor};
 use crate::store::{Db, Tx};
@@ -49,7 +49,7 @@ pub struct OfGroup {
     /// Batches that stay and lose their lines, with the lines as rows.
     pub lines: Goes,
     /// How many batches stay, by the strongest reason of each.
-    pub kept: BTreeMap<Kept, u64>,
+    pub kept: BTreeMap<KeepReason, u64>,
 }
 
 /// Rows that go by an age of their own.
@@ -149,8 +149,8 @@ async fn of_group(
         kept: BTreeMap::new(),
     };
     let ages = retention::ages(tx, group, rule.cut(now).unwrap_or(Millis(0))).await?;
-    let young = if rule.batches_ms.is_some() { Kept::Young } else { Kept::Off };
-    found.kept.extend([(Kept::Open, ages.open), (young, ages.young)]);
+    let young = if rule.batches_ms.is_some() { KeepReason::Young } else { KeepReason::Off };
+    found.kept.extend([(KeepReason::Open, ages.open), (young, ages.young)]);
     let mut after = Some(Cursor::START);
     while let Some(from) = after {
         let page = judging.page(tx, group, from, now).await?;

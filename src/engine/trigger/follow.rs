@@ -7,7 +7,7 @@ use crate::domain::schedule::{Anchor, Ending, Schedule};
 use crate::domain::time::{Millis, day_in};
 use crate::engine::trigger::planner::Work;
 use crate::store::batch_end_schedules::{Delay, End, Following, mark_after};
-use crate::store::trigger::Standing;
+use crate::store::trigger::ScheduleProgress;
 use crate::store::{Tx, firing};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -43,7 +43,7 @@ pub(super) fn plan(
             marks.remove(&end.trigger_id);
         }
     }
-    work.standings.extend(marks.into_iter().map(|(trigger_id, (revision, at))| Standing {
+    work.standings.extend(marks.into_iter().map(|(trigger_id, (revision, at))| ScheduleProgress {
         trigger_id,
         revision,
         next_time: None,
@@ -81,7 +81,7 @@ fn begin(
     delay: &Delay,
     calendars: &Calendars,
     now: Millis,
-) -> Result<Standing, String> {
+) -> Result<ScheduleProgress, String> {
     let finished = delay.finished.unwrap_or(trigger.create_time);
     let anchor = Anchor {
         created: trigger.create_time,
@@ -94,7 +94,7 @@ fn begin(
     let next = next.ok_or("it has no planned time any more")?.planned;
     let (trigger_id, revision, last_time) = (delay.trigger_id, delay.revision, delay.last_time);
     // What was due while nothing could look is due now: a delay has no times that it missed.
-    Ok(Standing { trigger_id, revision, next_time: Some(next.max(now)), last_time })
+    Ok(ScheduleProgress { trigger_id, revision, next_time: Some(next.max(now)), last_time })
 }
 
 /// Two batches may end in the same millisecond, and a schedule has one row for each moment: the second is

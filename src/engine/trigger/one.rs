@@ -4,12 +4,12 @@ use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::schedule::misfire;
 use crate::domain::time::Millis;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner, Work};
-use crate::store::trigger::{Due, Standing};
+use crate::store::trigger::{Due, ScheduleProgress};
 
 impl Planner {
     /// What is written for a schedule that is due.
     pub(super) fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
-        let standing = |next_time, last_time| Standing {
+        let standing = |next_time, last_time| ScheduleProgress {
             trigger_id: due.trigger_id,
             revision: due.revision,
             next_time,

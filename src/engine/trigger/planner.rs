@@ -17,7 +17,7 @@ use crate::store::epoch::{self, Epoch};
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::next_run::{self, StaleGroups};
-use crate::store::trigger::{Due, Standing};
+use crate::store::trigger::{Due, ScheduleProgress};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -100,7 +100,7 @@ const ROWS_MOST: usize = 20_000;
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) rows: Vec<NewFiring>,
-    pub(super) standings: Vec<Standing>,
+    pub(super) standings: Vec<ScheduleProgress>,
     /// Schedules that cannot go on, and why.
     pub(super) ended: Vec<(TriggerId, String)>,
     /// Whether some of what is due is left to the next pass.

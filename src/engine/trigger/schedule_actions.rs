@@ -25,7 +25,7 @@ use crate::store::audit::{Entry, Operator};
 use crate::store::hint::{self, Topic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::next_run::{self, StaleGroups};
-use crate::store::trigger::Standing;
+use crate::store::trigger::ScheduleProgress;
 use crate::store::{self, Db, Tx, audit, calendar, firing, job, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ pub async fn skip_next(
         let next_time = next_after(skipped.planned)?.map(|o| o.planned);
         let (trigger_id, revision) = (was.trigger_id, was.revision);
         let last_time = Some(skipped.planned);
-        let standing = Standing { trigger_id, revision, next_time, last_time };
+        let standing = ScheduleProgress { trigger_id, revision, next_time, last_time };
         trigger::advance(&mut tx, &[standing], deed.now).await?;
     }
     let detail = serde_json::json!({"skipped": skipped.planned.to_string()});
@@ -219,7 +219,7 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
         let next_time = next_in(&was.def, &calendars, after, anchor)?.map(|o| o.planned);
         if next_time != was.next_time {
             let Trigger { trigger_id, revision, last_time, .. } = was;
-            standings.push(Standing { trigger_id, revision, next_time, last_time });
+            standings.push(ScheduleProgress { trigger_id, revision, next_time, last_time });
             moved.push(Trigger { next_time, ..was });
         }
     }
@@ -350,7 +350,8 @@ async fn stand(
     now: Millis,
 ) -> Result<()> {
     let (trigger_id, last_time) = (was.trigger_id, was.last_time);
-    trigger::advance(tx, &[Standing { trigger_id, revision, next_time, last_time }], now).await
+    trigger::advance(tx, &[ScheduleProgress { trigger_id, revision, next_time, last_time }], now)
+        .await
 }
 
 /// Puts an act on record.

@@ -10,7 +10,7 @@ mod run_batches;
 mod run_log;
 mod run_progress;
 
-pub use admin_reports::Told;
+pub use admin_reports::ReportOutcome;
 pub use run_log::{LogEnd, Page};
 pub use run_progress::Followed;
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// One batch of a backfill as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct BackfillBatchRow {
     /// Number, state in the backfill, message.
     pub entry: Entry,
     /// The batch, if there is one.
@@ -38,7 +38,7 @@ pub struct ShownBatch {
 }
 
 /// The batches of a backfill, in their order, with how far each is.
-pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<Shown>> {
+pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillBatchRow>> {
     let rows = tx
         .fetch_all(
             "SELECT e.batch_no AS batch_no, e.status AS status, e.message AS message, \
@@ -61,7 +61,7 @@ pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<Shown>> {
                 message: row.opt_text("message")?,
             };
             let Some(batch_id) = row.opt_int("batch_id")? else {
-                return Ok(Shown { entry, batch: None });
+                return Ok(BackfillBatchRow { entry, batch: None });
             };
             let word = row.text("batch_status")?;
             let batch = ShownBatch {
@@ -73,7 +73,7 @@ pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<Shown>> {
                 jobs: counts.remove(&batch_id).unwrap_or_default(),
                 failed: failed.remove(&batch_id).unwrap_or_default(),
             };
-            Ok(Shown { entry, batch: Some(batch) })
+            Ok(BackfillBatchRow { entry, batch: Some(batch) })
         })
         .collect()
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Which batches are asked for; what is `None` or empty does not matter.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct BatchFilter {
     /// Of one of these groups.
     pub groups: Option<Vec<GroupCode>>,
     /// Of this number.
@@ -31,7 +31,7 @@ pub struct Asked {
     pub before: Option<BatchId>,
 }
 
-impl Asked {
+impl BatchFilter {
     /// The condition on rows, and its values.
     fn condition(&self) -> (String, Vec<Value>) {
         let mut all = vec!["1 = 1".to_owned()];
@@ -91,7 +91,7 @@ pub(in crate::store) fn containing(text: &str) -> String {
 }
 
 /// Batches, newest first.
-pub async fn page(tx: &mut Tx, asked: &Asked, limit: u32) -> Result<Vec<Batch>> {
+pub async fn page(tx: &mut Tx, asked: &BatchFilter, limit: u32) -> Result<Vec<Batch>> {
     let (chosen, mut values) = asked.condition();
     let sql =
         format!("SELECT {COLUMNS} FROM job_batch WHERE {chosen} ORDER BY batch_id DESC LIMIT ?");
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_looked_for_is_no_pattern() {
         assert_eq!(containing("50%_A!"), "%50!%!_a!!%");
-        let nobody = Asked { groups: Some(Vec::new()), ..Asked::default() };
+        let nobody = BatchFilter { groups: Some(Vec::new()), ..BatchFilter::default() };
         assert_eq!(nobody.condition().0, "1 = 1 AND 1 = 0");
     }
 }

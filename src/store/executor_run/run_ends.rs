@@ -15,7 +15,7 @@ const MESSAGES: usize = 64;
 
 /// The end of a run, as its executor tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedRunEnd {
     /// Which run.
     pub log_id: LogId,
     /// 200, or what an executor has for a failure.
@@ -26,7 +26,7 @@ pub struct Told {
 
 /// What is known of a run of which an executor tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownRun {
     /// Which run.
     pub log_id: LogId,
     /// The group whose executor was asked.
@@ -36,11 +36,11 @@ pub struct Known {
 }
 
 /// Those of these runs that are known.
-pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<Known>> {
+pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<KnownRun>> {
     let sql = "SELECT log_id, app_name, status FROM executor_run WHERE log_id";
     let rows = tx.fetch_in(sql, ids, "").await.context("look for runs of executors")?;
     let read = |row: &crate::db::Row| {
-        Ok(Known {
+        Ok(KnownRun {
             log_id: LogId(row.int("log_id")?),
             app_name: AppName::parse(&row.text("app_name")?)?,
             was_asked: row.text("status")? != RunStatus::Waiting.as_str(),
@@ -52,14 +52,14 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<Known>> {
 /// Writes the reported ends of runs; returns how many rows changed. A run that is over stays as it is, so a
 /// report that comes again, or says otherwise, changes nothing. One whose stop was never confirmed is
 /// confirmed by it: the report is kept as evidence, and other runs of its job may begin. All different runs.
-pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
-    let mut by_code: BTreeMap<i32, Vec<&Told>> = BTreeMap::new();
+pub async fn tell(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u64> {
+    let mut by_code: BTreeMap<i32, Vec<&ReportedRunEnd>> = BTreeMap::new();
     for end in ends {
         by_code.entry(end.code).or_default().push(end);
     }
     let mut written = 0;
     for (code, ends) in by_code {
-        let (with, without): (Vec<&Told>, Vec<&Told>) =
+        let (with, without): (Vec<&ReportedRunEnd>, Vec<&ReportedRunEnd>) =
             ends.into_iter().partition(|end| end.msg.is_some());
         written += tell_alike(tx, code, &without, now).await?;
         for some in with.chunks(MESSAGES) {
@@ -73,7 +73,7 @@ pub async fn tell(tx: &mut Tx, ends: &[Told], now: Millis) -> Result<u64> {
 }
 
 /// Ends of one code; all of them with words, or none.
-async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&Told], now: Millis) -> Result<u64> {
+async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
     let now = now.to_utc();
     let mut values: Vec<Value> = vec![now.into()];

@@ -5,7 +5,7 @@ use crate::domain::executor::LogId;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::xxl::executor_run::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use crate::store::hint::{self, Topic};
@@ -41,7 +41,7 @@ pub struct NewRun<'a> {
     /// Which part, of how many.
     pub shard: (i64, i64),
     /// How it ended, when it has already.
-    pub ended: Option<(Ended, &'a str)>,
+    pub ended: Option<(UnreportedEnd, &'a str)>,
 }
 
 const INSERTED: [&str; 22] = [
@@ -189,7 +189,7 @@ pub async fn stop(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Resul
 /// the processes that have them.
 pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> Result<()> {
     let time = || Value::from(now.to_utc());
-    let covered = Ended::Stopped(StopWhy::Covered).as_str();
+    let covered = UnreportedEnd::Stopped(StopWhy::Covered).as_str();
     let sql = "UPDATE executor_run SET status = 'TOLD', stopping = COALESCE(stopping, ?), result = ?, \
                handle_msg = ?, end_time = ?, update_time = ? WHERE status = 'WAITING' AND log_id";
     let values = [StopWhy::Covered.as_str().into(), covered.into(), said.into(), time(), time()];
@@ -202,7 +202,7 @@ pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> 
 pub async fn end(
     tx: &mut Tx,
     run: LogId,
-    (ended, said): (Ended, &str),
+    (ended, said): (UnreportedEnd, &str),
     now: Millis,
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'TOLD', result = ?, handle_msg = ?, end_time = ?, \

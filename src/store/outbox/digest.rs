@@ -16,7 +16,7 @@ const MOST: u32 = 2_000;
 
 /// Letters that go out as one: all to one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct DigestCandidate {
     /// Whom they are for.
     pub recipient: String,
     /// In which language.
@@ -29,7 +29,7 @@ pub struct Waiting {
 
 /// What waited for its batch and that has ended, and what waited for the day's digest and was written
 /// before `day`.
-pub async fn due_digests(tx: &mut Tx, day: Millis) -> Result<Vec<Waiting>> {
+pub async fn due_digests(tx: &mut Tx, day: Millis) -> Result<Vec<DigestCandidate>> {
     let (lock, mut all) = (tx.dialect().for_update_of_free(), Vec::new());
     for batch in ended_batches(tx).await? {
         let sql = format!(
@@ -72,7 +72,7 @@ async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
 }
 
 /// Letters to one recipient that are due and more than `over`.
-pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<Waiting>> {
+pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<DigestCandidate>> {
     let sql = "SELECT recipient_email FROM email_notifications WHERE status = 'pending' \
                AND next_at <= ? GROUP BY recipient_email HAVING COUNT(*) > ?";
     let over = i64::try_from(over).unwrap_or(i64::MAX);
@@ -94,7 +94,7 @@ pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<Waiting
 }
 
 /// Letters that were muted and are due, by recipient.
-pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<Waiting>> {
+pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<DigestCandidate>> {
     let lock = tx.dialect().for_update_of_free();
     let sql = format!(
         "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at <= ? \
@@ -109,18 +109,18 @@ pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<Waiting>> {
 }
 
 /// Letters to one, with the batch that all of them are about.
-fn of_one(letters: Vec<Claimed>) -> Option<Waiting> {
+fn of_one(letters: Vec<Claimed>) -> Option<DigestCandidate> {
     let first = letters.first()?;
     let (recipient, lang, batch) = (first.recipient.clone(), first.lang, first.batch);
     let batch = batch.filter(|id| letters.iter().all(|l| l.batch == Some(*id)));
-    Some(Waiting { recipient, lang, batch, letters })
+    Some(DigestCandidate { recipient, lang, batch, letters })
 }
 
-fn gather(all: &mut Vec<Waiting>, letter: Claimed, batch: Option<BatchId>) {
-    let same = |w: &&mut Waiting| w.recipient == letter.recipient && w.batch == batch;
+fn gather(all: &mut Vec<DigestCandidate>, letter: Claimed, batch: Option<BatchId>) {
+    let same = |w: &&mut DigestCandidate| w.recipient == letter.recipient && w.batch == batch;
     match all.iter_mut().find(same) {
         Some(waiting) => waiting.letters.push(letter),
-        None => all.push(Waiting {
+        None => all.push(DigestCandidate {
             recipient: letter.recipient.clone(),
             lang: letter.lang,
             batch,
@@ -133,7 +133,7 @@ fn gather(all: &mut Vec<Waiting>, letter: Claimed, batch: Option<BatchId>) {
 /// as it is.
 pub async fn put_together(
     tx: &mut Tx,
-    waiting: &Waiting,
+    waiting: &DigestCandidate,
     whole: &Letter,
     now: Millis,
 ) -> Result<()> {

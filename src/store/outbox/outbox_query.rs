@@ -7,7 +7,7 @@ use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::Letter;
 use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::domain::time::Millis;
-use crate::store::seen::Told;
+use crate::store::seen::AuditScope;
 use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
 
@@ -28,7 +28,7 @@ pub struct Filter {
 
 /// A row as people look at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct NotificationRow {
     /// Its key.
     pub id: i64,
     /// Whom it is for.
@@ -90,9 +90,9 @@ impl Filter {
 const COLUMNS: &str = "id, recipient_email, lang, type, status, told, subject, body, letter, created_at, \
      send_time, next_at, retry_count, fail_reason, claimed_by, digest_id";
 
-fn shown(row: &Row) -> Result<Shown> {
+fn shown(row: &Row) -> Result<NotificationRow> {
     let word = row.text("status")?;
-    Ok(Shown {
+    Ok(NotificationRow {
         id: row.int("id")?,
         recipient: row.text("recipient_email")?,
         lang: row.opt_text("lang")?,
@@ -114,7 +114,7 @@ fn shown(row: &Row) -> Result<Shown> {
 }
 
 /// The latest rows, newest first.
-pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Shown>> {
+pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<NotificationRow>> {
     let (wanted, mut values) = filter.condition();
     let sql = format!(
         "SELECT {COLUMNS} FROM email_notifications WHERE {wanted} ORDER BY id DESC LIMIT ?"
@@ -125,7 +125,12 @@ pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Shown>
 }
 
 /// The latest rows about one job of a batch, newest first.
-pub async fn of_row(tx: &mut Tx, batch: BatchId, row: QueueId, limit: u32) -> Result<Vec<Shown>> {
+pub async fn of_row(
+    tx: &mut Tx,
+    batch: BatchId,
+    row: QueueId,
+    limit: u32,
+) -> Result<Vec<NotificationRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM email_notifications WHERE batch_id = ? AND queue_id = ? \
          ORDER BY id DESC LIMIT ?"
@@ -138,9 +143,9 @@ pub async fn of_row(tx: &mut Tx, batch: BatchId, row: QueueId, limit: u32) -> Re
 pub async fn page(
     tx: &mut Tx,
     filter: &Filter,
-    (told, before): (&Told, Option<i64>),
+    (told, before): (&AuditScope, Option<i64>),
     limit: u32,
-) -> Result<Vec<Shown>> {
+) -> Result<Vec<NotificationRow>> {
     let (mut wanted, mut values) = filter.condition();
     let (whose, its) = told.condition("group_code");
     wanted.push_str(&whose);
@@ -158,7 +163,7 @@ pub async fn page(
 }
 
 /// One row.
-pub async fn one(tx: &mut Tx, id: i64) -> Result<Option<Shown>> {
+pub async fn one(tx: &mut Tx, id: i64) -> Result<Option<NotificationRow>> {
     let sql = format!("SELECT {COLUMNS} FROM email_notifications WHERE id = ?");
     let row = tx.fetch_optional(&sql, &[id.into()]).await.context("read a mail")?;
     row.as_ref().map(shown).transpose()

@@ -4,7 +4,9 @@ mod slapd;
 
 use crate::api::server::{Answer, Browser, Server};
 use axum::http::Method;
-use procession::app::access::{DirectoryCheck, DirectoryStep, Initial, Wanted, check_directory};
+use procession::app::access::{
+    DirectoryCheck, DirectoryStep, Initial, NewAccount, check_directory,
+};
 use procession::domain::access::Role;
 use procession::domain::access::user::UserName;
 use serde_json::{Value, json};
@@ -29,7 +31,7 @@ async fn is_refused(server: &Server, name: &str, password: &str, why: &str) {
 
 /// A user with a password of Procession that need not be changed.
 async fn local_user(server: &Server, name: &str) {
-    let wanted = Wanted {
+    let wanted = NewAccount {
         name: UserName::parse(name).expect("a name"),
         display_name: name.to_owned(),
         lang: None,

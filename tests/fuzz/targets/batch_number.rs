@@ -3,7 +3,7 @@
 use super::text_of;
 use chrono::NaiveDate;
 use procession::domain::batch_no::{
-    BatchExpr, NumberGrammar, Period, PeriodKind, Wanted, compare, range,
+    BatchExpr, NumberGrammar, Period, PeriodKind, RelativeBatch, compare, range,
 };
 use procession::domain::id::BatchNo;
 use std::cmp::Ordering;
@@ -90,11 +90,11 @@ fn check_expression(text: &str) {
         let base = BatchNo::parse(base).expect("a batch number");
         for date in [None, Some(day(2024, 2, 29))] {
             match expr.from(&base, date) {
-                Ok(Wanted::These(numbers)) => {
+                Ok(RelativeBatch::These(numbers)) => {
                     assert!(!numbers.is_empty(), "{expr} of {base} gives nothing");
                     assert!(!expr.gives_one() || numbers.len() == 1, "{expr} of {base}");
                 }
-                Ok(Wanted::LatestUpTo(up_to)) => assert_eq!(up_to, base),
+                Ok(RelativeBatch::LatestUpTo(up_to)) => assert_eq!(up_to, base),
                 Err(error) => assert!(!error.to_string().is_empty(), "{expr} of {base}"),
             }
         }

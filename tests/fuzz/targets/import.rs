@@ -11,8 +11,8 @@ use procession::domain::source::scheduler_tables::{
 use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::import::{
-    Asked, Beyond, Children, Given, ImportError, Imported, System, TableSystem, XxlAsked, import,
-    import_tables, markdown, xxl_job,
+    Beyond, Children, Given, ImportError, ImportRequest, Imported, System, TableSystem, XxlAsked,
+    import, import_tables, markdown, xxl_job,
 };
 use serde_json::Value;
 use std::path::Path;
@@ -92,8 +92,13 @@ pub(super) fn check_xxl_job(input: &[u8]) {
     }
 }
 
-fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
+fn asked() -> ImportRequest {
+    ImportRequest {
+        group: None,
+        zone: Some(chrono_tz::Asia::Shanghai),
+        crontab_users: None,
+        now: NOW,
+    }
 }
 
 fn check_bundle(system: System, bundle: &Bundle) {

@@ -185,7 +185,7 @@ fn the_messages_of_troubleshooting_are_those_of_the_program() {
             text.lines().filter_map(|l| l.strip_prefix("### `")?.strip_suffix('`')).collect();
         assert!(messages.len() > 15, "{page}: {}", messages.len());
         for message in messages {
-            let words: Vec<String> = message.split('…').map(|part| plain(part)).collect();
+            let words: Vec<String> = message.split('…').map(plain).collect();
             let found = words.iter().all(|part| sources.contains(part.as_str()));
             assert!(found, "{page}: the program does not say `{message}`");
         }

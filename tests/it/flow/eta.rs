@@ -3,7 +3,7 @@
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::batch::history::History;
-use procession::domain::forecast::eta::{Forecast, Standing, forecast};
+use procession::domain::forecast::eta::{Forecast, JobProgress, forecast};
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
@@ -55,7 +55,7 @@ async fn expected(bench: &Bench, id: BatchId) -> Option<Forecast> {
     let mut tx = bench.db.read().await.expect("read");
     let snapshot = store::batch::snapshot(&mut tx, id).await.expect("snapshot");
     let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
-    let standing: Vec<Standing> = rows.iter().map(Standing::from).collect();
+    let standing: Vec<JobProgress> = rows.iter().map(JobProgress::from).collect();
     let dag = snapshot.dag().expect("dag");
     forecast(&snapshot, &dag, &standing, &history, 8, bench.clock.now())
 }

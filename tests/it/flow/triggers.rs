@@ -21,7 +21,7 @@ use procession::engine::trigger::planner::LockGone;
 use procession::engine::trigger::pools::Widths;
 use procession::engine::trigger::schedule_actions::{self, Deed};
 use procession::store::audit::Operator;
-use procession::store::trigger::Standing;
+use procession::store::trigger::ScheduleProgress;
 use procession::store::{self, firing, trigger};
 use std::collections::BTreeMap;
 
@@ -72,7 +72,8 @@ pub(super) async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
     let there = trigger::find(&mut tx, &def.code).await.expect("find").expect("there");
     let calendars = store::calendar::all(&mut tx).await.expect("calendars");
     let next = there.next_after(&calendars, now).expect("next").map(|planned| planned.at);
-    let standing = Standing { trigger_id: id, revision: 1, next_time: next, last_time: None };
+    let standing =
+        ScheduleProgress { trigger_id: id, revision: 1, next_time: next, last_time: None };
     trigger::advance(&mut tx, &[standing], now).await.expect("advance");
     tx.commit().await.expect("commit");
     id
@@ -444,7 +445,7 @@ async fn a_time_that_has_a_row_is_not_planned_twice(bench: Bench) {
     let start = bench.clock.now();
     pass(&bench, &mut here, 10_000).await;
     let mut tx = bench.db.begin().await.expect("begin");
-    let back = Standing {
+    let back = ScheduleProgress {
         trigger_id: id,
         revision: 1,
         next_time: Some(start.plus(5_000)),

@@ -9,10 +9,10 @@ use procession::domain::id::NodeId;
 use procession::domain::notification::outbox_schedule::Snooze;
 use procession::domain::source::DialectName;
 use procession::domain::text::lang::Lang;
-use procession::engine::outbox::{Options, Sender, Sent};
+use procession::engine::outbox::{DeliverySummary, Options, Sender};
 use procession::notify::{Carriers, SmtpOptions, Templates, Tls};
 use procession::store::node::{self, Node, Offer};
-use procession::store::outbox::{self, Filter, Shown};
+use procession::store::outbox::{self, Filter, NotificationRow};
 use std::collections::{BTreeMap, BTreeSet};
 
 async fn on<F, Fut>(dialect: DialectName, test: F)
@@ -67,11 +67,12 @@ fn sender(bench: &Bench, servers: &Servers) -> Sender {
 }
 
 async fn beat(bench: &Bench, sender: &mut Sender) -> (usize, usize, usize) {
-    let Sent { sent, again, failed, .. } = sender.beat(bench.clock.now()).await.expect("beat");
+    let DeliverySummary { sent, again, failed, .. } =
+        sender.beat(bench.clock.now()).await.expect("beat");
     (sent, again, failed)
 }
 
-async fn rows(bench: &Bench) -> Vec<Shown> {
+async fn rows(bench: &Bench) -> Vec<NotificationRow> {
     let mut tx = bench.db.read().await.expect("read");
     let mut rows = outbox::list(&mut tx, &Filter::default(), 1_000).await.expect("list");
     rows.reverse();
@@ -79,7 +80,8 @@ async fn rows(bench: &Bench) -> Vec<Shown> {
 }
 
 async fn states(bench: &Bench) -> Vec<String> {
-    let word = |row: Shown| format!("{} {} {}", row.recipient, row.event, row.status.as_str());
+    let word =
+        |row: NotificationRow| format!("{} {} {}", row.recipient, row.event, row.status.as_str());
     rows(bench).await.into_iter().map(word).collect()
 }
 

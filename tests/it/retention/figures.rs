@@ -9,7 +9,7 @@ use super::seed::{Old, old, options, put};
 use crate::flow::{Bench, on};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::source::DialectName;
-use procession::engine::retention::{Beat, Options, Sweeper, Wish};
+use procession::engine::retention::{Beat, Options, RemovalOrder, Sweeper};
 use procession::store::Db;
 use procession::store::audit::Operator;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ async fn with_commits<T>(
 async fn remove(bench: &Bench, pause_ms: i64, batches: u64) -> (u64, u64, Duration) {
     let options = Options { pause_ms, ..options() };
     let by = Operator::new("figures".to_owned(), "here".to_owned());
-    let wish = Wish { by, reason: None, limit: Some(batches) };
+    let wish = RemovalOrder { by, reason: None, limit: Some(batches) };
     let with = (bench.db.clone(), bench.clock.clone());
     let mut sweeper = Sweeper::new(with, NodeId("figures".to_owned()), options, wish);
     let (began, mut steps) = (Instant::now(), 0);

@@ -10,7 +10,7 @@ mod steps;
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
-use procession::domain::retention::{DAY_MS, EndedBadly, Kept, Need, Rule, Window};
+use procession::domain::retention::{DAY_MS, EndedBadly, KeepReason, Need, Rule, Window};
 use procession::domain::source::DialectName;
 use procession::engine::operate::audit_chain::{ChainBreak, seal_acts, verify};
 use procession::engine::retention::{Beat, Options, Rest};
@@ -57,7 +57,7 @@ async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {
     let options = Options { groups: BTreeMap::from([(bad, told)]), ..options() };
     let expected = one_for_each_reason(&bench).await;
     let survey = look(&bench, &options).await;
-    let mut wanted: BTreeMap<(&str, Kept), u64> = BTreeMap::new();
+    let mut wanted: BTreeMap<(&str, KeepReason), u64> = BTreeMap::new();
     for (_, of) in &expected {
         *wanted.entry(*of).or_default() += 1;
     }
@@ -125,8 +125,8 @@ async fn what_is_open_in_the_ledger_keeps_the_batch_of_its_own_group(bench: Benc
 }
 
 /// Four batches that go, and one for each reason to stay: its number, its group and the reason.
-async fn one_for_each_reason(bench: &Bench) -> Vec<(String, (&'static str, Kept))> {
-    let mut expected: Vec<(String, (&str, Kept))> = Vec::new();
+async fn one_for_each_reason(bench: &Bench) -> Vec<(String, (&'static str, KeepReason))> {
+    let mut expected: Vec<(String, (&str, KeepReason))> = Vec::new();
     put(bench, old("goes-1", 91)).await;
     put(bench, old("goes-2", 500)).await;
     put(bench, Old { status: "WARNING", ..old("warned", 91) }).await;
@@ -144,7 +144,7 @@ async fn one_for_each_reason(bench: &Bench) -> Vec<(String, (&'static str, Kept)
     ] {
         let id = put(bench, Old { group: "bad", status: "FAILED", ..old(no, 91) }).await;
         need_it(bench, no, id).await;
-        expected.push((no.to_owned(), ("bad", Kept::Needed(need))));
+        expected.push((no.to_owned(), ("bad", KeepReason::Needed(need))));
     }
     put(bench, Old { group: "bad", status: "FAILED", ..old("bad-goes", 91) }).await;
     put(bench, Old { status: "FAILED", ..old("failed", 500) }).await;
@@ -157,11 +157,11 @@ async fn one_for_each_reason(bench: &Bench) -> Vec<(String, (&'static str, Kept)
         &[],
     )
     .await;
-    expected.push(("failed".into(), ("g", Kept::EndedBadly)));
-    expected.push(("killed".into(), ("g", Kept::EndedBadly)));
-    expected.push(("young".into(), ("g", Kept::Young)));
-    expected.push(("newest".into(), ("g", Kept::Newest)));
-    expected.push(("parent".into(), ("bad", Kept::Open)));
+    expected.push(("failed".into(), ("g", KeepReason::EndedBadly)));
+    expected.push(("killed".into(), ("g", KeepReason::EndedBadly)));
+    expected.push(("young".into(), ("g", KeepReason::Young)));
+    expected.push(("newest".into(), ("g", KeepReason::Newest)));
+    expected.push(("parent".into(), ("bad", KeepReason::Open)));
 
     expected
 }
@@ -478,7 +478,7 @@ async fn a_limit_is_kept(bench: Bench) {
     }
     let with = (bench.db.clone(), bench.clock.clone());
     let by = store::audit::Operator::new("a".to_owned(), "h".to_owned());
-    let wish = procession::engine::retention::Wish { by, reason: None, limit: Some(70) };
+    let wish = procession::engine::retention::RemovalOrder { by, reason: None, limit: Some(70) };
     let me = procession::domain::id::NodeId("one".to_owned());
     let mut limited = procession::engine::retention::Sweeper::new(with, me, options(), wish);
     let removed = finish(&bench, &mut limited).await;
@@ -505,7 +505,7 @@ groups:
     process.open(&defs, &order, "test").await.expect("open");
     let survey = look(&bench, &options()).await;
     let months = survey.groups.iter().find(|g| g.group.as_str() == "month_end").expect("months");
-    assert_eq!(months.kept.get(&Kept::Needed(Need::Named)), Some(&3), "{months:?}");
+    assert_eq!(months.kept.get(&KeepReason::Needed(Need::Named)), Some(&3), "{months:?}");
     pass(&bench, &options()).await;
     // 2023Q2 is open and 2023Q3 comes next; 202309 is also the newest.
     assert_eq!(there(&bench, "month_end").await, ["202304", "202305", "202306", "202309"]);

@@ -4,7 +4,7 @@
 use super::seed::{look, old, options, orphans, pass, put, there};
 use crate::flow::{self, Bench, defs, on};
 use procession::db::Dialect;
-use procession::domain::retention::{Kept, Need};
+use procession::domain::retention::{KeepReason, Need};
 use procession::domain::source::DialectName;
 use procession::engine::retention::{Left, Options};
 
@@ -56,7 +56,7 @@ async fn a_batch_goes_once_its_partition_is_dropped(bench: Bench) {
     };
     let left = Options { rule, left: Left { logs: true, lines: true }, ..options() };
     let survey = look(&bench, &left).await;
-    assert_eq!(survey.groups[0].kept.get(&Kept::Needed(Need::Left)), Some(&2), "{survey:?}");
+    assert_eq!(survey.groups[0].kept.get(&KeepReason::Needed(Need::Left)), Some(&2), "{survey:?}");
     assert!(pass(&bench, &left).await.is_empty());
     by_page(&bench, "drop").await;
     assert_eq!(bench.number(lines).await, ran - 12, "those of July");

@@ -4,7 +4,9 @@ use crate::flow::{Bench, START};
 use procession::domain::id::{BatchId, GroupCode, NodeId};
 use procession::domain::retention::{DAY_MS, EndedBadly, Rule};
 use procession::domain::time::Millis;
-use procession::engine::retention::{Beat, ByTable, Left, Options, Survey, Sweeper, Wish, survey};
+use procession::engine::retention::{
+    Beat, ByTable, Left, Options, RemovalOrder, Survey, Sweeper, survey,
+};
 use procession::store::audit::Operator;
 use procession::store::{self, Tx};
 
@@ -159,7 +161,7 @@ pub(super) fn options() -> Options {
 
 pub(super) fn sweeper(bench: &Bench, name: &str, options: &Options) -> Sweeper {
     let by = Operator::new("tester".to_owned(), "here".to_owned());
-    let wish = Wish { by, reason: Some("old".to_owned()), limit: None };
+    let wish = RemovalOrder { by, reason: Some("old".to_owned()), limit: None };
     let with = (bench.db.clone(), bench.clock.clone());
     Sweeper::new(with, NodeId(name.to_owned()), options.clone(), wish)
 }

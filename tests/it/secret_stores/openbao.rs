@@ -3,7 +3,7 @@
 
 use super::{read, refusal, stores, value, vault_options, write_private};
 use crate::util::port::free_port;
-use procession::outbound::{self, ClientTlsFiles, Way};
+use procession::outbound::{self, ClientTlsFiles, TransportProtection};
 use procession::secret_store::vault::{CredentialSource, VaultAuth};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -51,7 +51,9 @@ impl OpenBao {
             .expect("bao runs");
         let address = format!("https://{listen}");
         // Until the authority is there, which the server makes.
-        let client = outbound::client(Way::Clear).and_then(outbound::built).expect("a client");
+        let client = outbound::client(TransportProtection::Clear)
+            .and_then(outbound::built)
+            .expect("a client");
         let mut bao = Self { process, folder, address, client };
         bao.wait_until_it_answers().await;
         bao.prepare().await;

@@ -9,7 +9,7 @@ use procession::domain::job::outcome::{End, ErrorInfo, Outcome};
 use procession::domain::job::queue::{QueueStatus, Taken};
 use procession::domain::job::retry::ErrorClass;
 use procession::store::hosted::{self, Given, Reported, Untaken};
-use procession::store::node::{self, Node, Offer, Said, Stay};
+use procession::store::node::{self, HeartbeatReport, Node, Offer, Stay};
 use procession::store::queue::{Adopted, Settled, settle};
 use procession::store::{Tx, batch, claim, queue};
 
@@ -213,7 +213,7 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
     let (next, namesakes) = node::lives_of(&mut tx, "账务-1", later(1)).await.expect("lives");
     // The one that is dead is none, nor the one that is offered nothing.
     assert_eq!((next, namesakes), (4, vec![all[0].0.clone()]));
-    let said = Said { running: 3, skew_ms: -250, stay: Stay::Stays };
+    let said = HeartbeatReport { running: 3, skew_ms: -250, stay: Stay::Stays };
     assert!(!node::say(&mut tx, &me(), said, later(2)).await.expect("say"));
     let members = node::members(&mut tx, later(1)).await.expect("members");
     let mine = members.iter().find(|m| m.node.node_id == me()).expect("mine");
@@ -224,7 +224,7 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
     assert!(node::say(&mut tx, &me(), said, later(3)).await.expect("say"));
     assert!(node::set_draining(&mut tx, &me(), Stay::Stays).await.expect("mark"));
     assert!(!node::say(&mut tx, &me(), said, later(4)).await.expect("say"));
-    let leaves = Said { stay: Stay::Leaves, ..said };
+    let leaves = HeartbeatReport { stay: Stay::Leaves, ..said };
     assert!(node::say(&mut tx, &me(), leaves, later(5)).await.expect("say"));
     let gone = NodeId("gone".into());
     assert!(!node::set_draining(&mut tx, &gone, Stay::Leaves).await.expect("nobody"));

@@ -10,7 +10,7 @@ use procession::domain::notification::{Both, Letter};
 use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::store::batch;
-use procession::store::outbox::{self, Claimed, Filter, Mark, Shown};
+use procession::store::outbox::{self, Claimed, Filter, Mark, NotificationRow};
 
 fn notice(to: &str, when: When) -> Notice {
     let subject = Both::new("总账 failed in batch 202407", "总账 执行失败,批次 202407");
@@ -40,7 +40,7 @@ async fn mark(place: &Place, who: &NodeId, id: i64, mark: &Mark, now: Millis) ->
     done
 }
 
-async fn all(place: &Place) -> Vec<Shown> {
+async fn all(place: &Place) -> Vec<NotificationRow> {
     let mut tx = place.db.read().await.expect("read");
     let mut rows = outbox::list(&mut tx, &Filter::default(), 100).await.expect("list");
     rows.reverse();

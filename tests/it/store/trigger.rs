@@ -8,7 +8,7 @@ use procession::domain::schedule::trigger::{TriggerDef, TriggerStatus, TriggerWo
 use procession::domain::time::Millis;
 use procession::store::firing::{self, Settled};
 use procession::store::lock::{self, SCHEDULE_LOCK};
-use procession::store::trigger::{self, Standing};
+use procession::store::trigger::{self, ScheduleProgress};
 use procession::store::{self, Tx, event_key};
 
 fn def(code: &str) -> TriggerDef {
@@ -27,7 +27,7 @@ async fn made(tx: &mut Tx, code: &str, next: Option<Millis>) -> TriggerId {
 }
 
 async fn stand(tx: &mut Tx, id: TriggerId, next_time: Option<Millis>) {
-    let row = Standing { trigger_id: id, revision: 1, next_time, last_time: None };
+    let row = ScheduleProgress { trigger_id: id, revision: 1, next_time, last_time: None };
     trigger::advance(tx, &[row], later(1)).await.expect("advance");
 }
 
@@ -94,9 +94,9 @@ pub(super) async fn what_is_due_comes_in_the_order_of_time(place: Place) {
         assert_eq!(found, wanted, "{horizon} {limit}");
     }
     // Many at once, written over what is there.
-    let rows: Vec<Standing> = ids
+    let rows: Vec<ScheduleProgress> = ids
         .iter()
-        .map(|id| Standing {
+        .map(|id| ScheduleProgress {
             trigger_id: *id,
             revision: 7,
             next_time: Some(later(50)),

@@ -267,7 +267,8 @@ impl Hall {
         for program in &self.programs {
             program.ends(log);
         }
-        let told = executor_run::Told { log_id: LogId(log), code, msg: Some(msg.to_owned()) };
+        let told =
+            executor_run::ReportedRunEnd { log_id: LogId(log), code, msg: Some(msg.to_owned()) };
         let mut tx = self.db.begin().await.expect("begin");
         executor_run::tell(&mut tx, &[told], self.clock.now()).await.expect("tell");
         tx.commit().await.expect("commit");

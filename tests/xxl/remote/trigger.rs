@@ -5,8 +5,8 @@ use super::on_each;
 use crate::xxl::program_of_others::TOKEN;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::{Addressing, Glue, LogId};
-use procession::engine::xxl::admin::registry_api::{Desk, Pass};
-use procession::store::executor_run::Told;
+use procession::engine::xxl::admin::registry_api::{ExecutorApi, Pass};
+use procession::store::executor_run::ReportedRunEnd;
 use procession::wire::xxl::Dialect;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -23,9 +23,9 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHERS: Dialect = Dialect::D1;
 
 /// The desk at which the executor registers, as one of this version.
-async fn registers(hall: &Hall, dialect: Dialect) -> (Desk, Pass) {
+async fn registers(hall: &Hall, dialect: Dialect) -> (ExecutorApi, Pass) {
     let name = (dialect == Dialect::D3).then_some(APP.as_bytes());
-    let desk = Desk::new(hall.db.clone(), hall.clock.clone(), Vec::new());
+    let desk = ExecutorApi::new(hall.db.clone(), hall.clock.clone(), Vec::new());
     let pass = desk.admit(TOKEN.as_bytes(), name).await.expect("a database").expect("a pass");
     let url = hall.programs[0].url();
     desk.register(&pass, (APP, &url), HERE).await.expect("a database").expect("it may");
@@ -34,7 +34,7 @@ async fn registers(hall: &Hall, dialect: Dialect) -> (Desk, Pass) {
 }
 
 /// A hall whose executors say where they are; one of 3.5 has.
-async fn with_3_5(hall: &Hall) -> (Desk, Pass) {
+async fn with_3_5(hall: &Hall) -> (ExecutorApi, Pass) {
     hall.group_with(Addressing::Registered, Glue::Refused).await;
     registers(hall, Dialect::D3).await
 }
@@ -66,7 +66,7 @@ async fn one_that_shows_its_name_is_triggered(mut hall: Hall) {
     );
     program.prints(1, "paid 3 branches");
     hall.pass(3).await;
-    let told = Told { log_id: LogId(1), code: 200, msg: Some("done".to_owned()) };
+    let told = ReportedRunEnd { log_id: LogId(1), code: 200, msg: Some("done".to_owned()) };
     hall.programs[0].ends(1);
     desk.callback(&pass, vec![told]).await.expect("a database").expect("it may");
     hall.process.executors().look_soon().await;

@@ -62,8 +62,8 @@ fn refuse_foreign_parts(
     let own = &raw.settings;
     let place = |text: &Setting<String>| text.as_ref().map(|t| t.at.clone());
     // `one` is what every job has; a definition written out by us says so for each.
-    let odd = |t: &&Box<At<TransactionMode>>| t.value != TransactionMode::One;
-    let transaction = own.transaction.as_ref().filter(odd).map(|t| t.at.clone());
+    let odd = |t: &&At<TransactionMode>| t.value != TransactionMode::One;
+    let transaction = own.transaction.as_deref().filter(odd).map(|t| t.at.clone());
     let recorded = own.tx.as_ref().filter(|tx| tx.value.is_recorded()).map(|tx| tx.at.clone());
     let said = [
         (BodyPart::Source, "source", place(&own.source)),

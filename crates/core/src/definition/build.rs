@@ -118,7 +118,7 @@ fn access_rules(sources: &[Source], secrets: &[SecretSource]) -> AccessRules {
     AccessRules::collect(&defs)
 }
 
-fn warn_of_empty(places: &[At<String>], jobs: &[job::Made], report: &mut Report) {
+fn warn_of_empty(places: &[At<String>], jobs: &[job::CheckedJob], report: &mut Report) {
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);

@@ -1,7 +1,7 @@
 //! Checks that hold between jobs: what waits for what, and what uses whose output.
 
 use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::Made;
+use crate::definition::job::CheckedJob;
 use crate::definition::job_names::JobNames;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::RawDependency;
@@ -30,11 +30,11 @@ type Placed = At<JobDependency>;
 /// all names the user wrote, also those of jobs that could not be made.
 pub(crate) fn dependencies(
     raw: Vec<RawDependency>,
-    jobs: &[Made],
+    jobs: &[CheckedJob],
     names: &JobNames,
     report: &mut Report,
 ) -> Vec<JobDependency> {
-    let by_code: HashMap<(&str, &str), (u32, &Made)> = (0..)
+    let by_code: HashMap<(&str, &str), (u32, &CheckedJob)> = (0..)
         .zip(jobs)
         .map(|(i, j)| ((j.def.group.as_str(), j.def.code.as_str()), (i, j)))
         .collect();
@@ -90,7 +90,7 @@ pub(crate) fn dependencies(
 
 /// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
 /// report.
-pub(crate) fn when(job: &Made, text: Option<&At<String>>, report: &mut Report) -> When {
+pub(crate) fn when(job: &CheckedJob, text: Option<&At<String>>, report: &mut Report) -> When {
     let Some(text) = text else { return When::Success };
     let (code, rule) = (&job.def.code, job.def.trigger_rule);
     if !rule.takes_conditions() {
@@ -139,8 +139,8 @@ fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut Report) 
 }
 
 fn fits(
-    (at, job): &(u32, &Made),
-    (above, parent): &(u32, &Made),
+    (at, job): &(u32, &CheckedJob),
+    (above, parent): &(u32, &CheckedJob),
     seen: &mut HashSet<(u32, u32)>,
 ) -> Result<(), (String, String)> {
     let (code, other) = (&job.def.code, &parent.def.code);
@@ -154,7 +154,7 @@ fn fits(
     Ok(())
 }
 
-fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) {
+fn warn_of_inactive(job: &CheckedJob, parent: &CheckedJob, at: &Place, report: &mut Report) {
     if job.def.is_active && !parent.def.is_active {
         let what =
             format!("job {} depends on {}, which is not active", job.def.code, parent.def.code);
@@ -167,7 +167,7 @@ fn warn_of_inactive(job: &Made, parent: &Made, at: &Place, report: &mut Report) 
 }
 
 /// Reports each circle once, on the line of one of its dependencies.
-fn circles(jobs: &[Made], found: &[Placed], report: &mut Report) {
+fn circles(jobs: &[CheckedJob], found: &[Placed], report: &mut Report) {
     let mut by_group: BTreeMap<&GroupCode, (Vec<JobCode>, Vec<&Placed>)> = BTreeMap::new();
     for job in jobs {
         by_group.entry(&job.def.group).or_default().0.push(job.def.code.clone());
@@ -204,8 +204,8 @@ fn circles_in_group(codes: &[JobCode], found: &[&Placed], report: &mut Report) {
 
 /// Reports parameters that use the output of a job which does not come before theirs. They name jobs of their own
 /// group.
-pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mut Report) {
-    let mut by_group: BTreeMap<&GroupCode, (Vec<&Made>, ParentsOf<'_>)> = BTreeMap::new();
+pub(crate) fn outputs(jobs: &[CheckedJob], dependencies: &[JobDependency], report: &mut Report) {
+    let mut by_group: BTreeMap<&GroupCode, (Vec<&CheckedJob>, ParentsOf<'_>)> = BTreeMap::new();
     for job in jobs {
         by_group.entry(&job.def.group).or_default().0.push(job);
     }
@@ -221,10 +221,10 @@ pub(crate) fn outputs(jobs: &[Made], dependencies: &[JobDependency], report: &mu
 /// The parents of each job of a group.
 type ParentsOf<'a> = HashMap<&'a JobCode, Vec<&'a JobCode>>;
 
-fn outputs_in_group(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report) {
+fn outputs_in_group(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut Report) {
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
     several_parents(jobs, parents, report);
-    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
+    let by_code: HashMap<&JobCode, &CheckedJob> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     let ordered = OrderedUses::new(jobs, parents);
     for job in jobs {
         let code = &job.def.code;
@@ -254,7 +254,7 @@ fn outputs_in_group(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report
 struct OrderedUses<'a>(HashSet<(&'a JobCode, &'a JobCode)>);
 
 impl<'a> OrderedUses<'a> {
-    fn new(jobs: &[&'a Made], parents: &ParentsOf<'a>) -> Self {
+    fn new(jobs: &[&'a CheckedJob], parents: &ParentsOf<'a>) -> Self {
         let mut ordered = HashSet::new();
         let mut users: HashMap<&JobCode, HashSet<&JobCode>> = HashMap::new();
         for job in jobs {
@@ -316,7 +316,7 @@ fn found_along<'a>(
 
 /// Reports an output that the job it is asked of can never have: its type hands out others, or it is a
 /// slip for one that the job declares. The columns of result sets are not known here.
-fn undeclared(job: &Made, param: &str, giver: &JobDef, at: &Place, report: &mut Report) {
+fn undeclared(job: &CheckedJob, param: &str, giver: &JobDef, at: &Place, report: &mut Report) {
     let own = job.def.params.iter().find(|p| p.name == param);
     for reference in own.and_then(|p| references(p).ok()).unwrap_or_default() {
         let Reference::Output(code, name) = reference else { continue };
@@ -359,7 +359,7 @@ fn undeclared(job: &Made, param: &str, giver: &JobDef, at: &Place, report: &mut 
 
 /// Every name of a job's own condition is an output of a job above it.
 fn condition<'a>(
-    job: &'a Made,
+    job: &'a CheckedJob,
     codes: &HashSet<&'a JobCode>,
     parents: &ParentsOf<'a>,
     report: &mut Report,
@@ -390,8 +390,8 @@ fn condition<'a>(
 }
 
 /// Reports parameters without a value that two parents are known to hand out.
-fn several_parents(jobs: &[&Made], parents: &ParentsOf<'_>, report: &mut Report) {
-    let by_code: HashMap<&JobCode, &Made> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
+fn several_parents(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut Report) {
+    let by_code: HashMap<&JobCode, &CheckedJob> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     for job in jobs {
         let own = parents.get(&job.def.code).map(Vec::as_slice).unwrap_or_default();
         for At { at, value: name } in &job.asks.takes {

@@ -82,7 +82,7 @@ pub fn export(defs: &Definition, kinds: &[JobKind], format: Format) -> Result<St
 
 /// A definition as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ExportedFiles {
     /// The definition file.
     pub text: String,
     /// Scripts beside it: path and text.
@@ -101,7 +101,7 @@ pub fn export_beside(
     kinds: &[JobKind],
     format: Format,
     longest: usize,
-) -> Result<Written, ExportError> {
+) -> Result<ExportedFiles, ExportError> {
     let beside = scripts_beside(defs, longest);
     let text = text(&tree(defs, &beside), format).map_err(ExportError::Unwritable)?;
     let scripts: HashMap<&str, &str> =
@@ -121,7 +121,7 @@ pub fn export_beside(
         let mut scripts: Vec<(String, String)> =
             scripts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
         scripts.sort();
-        return Ok(Written { text, scripts, warnings: again.warnings });
+        return Ok(ExportedFiles { text, scripts, warnings: again.warnings });
     }
     let words: Vec<String> = changes.iter().map(Change::to_string).collect();
     Err(ExportError::Differs(words.join("\n")))
@@ -276,12 +276,12 @@ fn drop_taken(section: &str, value: &mut Value) {
 }
 
 /// Group and code of a job that waits.
-type Waiting<'a> = (&'a GroupCode, &'a JobCode);
+type WaitingJob<'a> = (&'a GroupCode, &'a JobCode);
 
 /// What each job waits for.
 struct Waits<'a> {
-    inside: HashMap<Waiting<'a>, Vec<&'a JobDependency>>,
-    outside: HashMap<Waiting<'a>, Vec<&'a ExternalDependency>>,
+    inside: HashMap<WaitingJob<'a>, Vec<&'a JobDependency>>,
+    outside: HashMap<WaitingJob<'a>, Vec<&'a ExternalDependency>>,
 }
 
 impl<'a> Waits<'a> {
@@ -298,12 +298,12 @@ impl<'a> Waits<'a> {
     }
 
     /// Whether the dependencies of a job are numbered as a list with the job would number them.
-    fn is_with_job(&self, job: &Waiting<'_>) -> bool {
+    fn is_with_job(&self, job: &WaitingJob<'_>) -> bool {
         let own = self.inside.get(job).into_iter().flatten();
         (1..).zip(own).all(|(order, d)| d.dependency_order == order)
     }
 
-    fn parents(&self, job: &Waiting<'_>) -> Vec<Value> {
+    fn parents(&self, job: &WaitingJob<'_>) -> Vec<Value> {
         let inside = self.inside.get(job).filter(|_| self.is_with_job(job));
         let inside = inside.into_iter().flatten().map(|d| match &d.when {
             When::Success => Value::from(d.depends_on.as_str()),

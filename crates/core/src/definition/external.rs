@@ -2,7 +2,7 @@
 
 use crate::definition::check::when;
 use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::Made;
+use crate::definition::job::CheckedJob;
 use crate::definition::near::did_you_mean;
 use crate::definition::numbering_check::Numbering;
 use crate::definition::raw::RawParent;
@@ -25,7 +25,7 @@ pub(crate) struct Outside {
 }
 
 /// Jobs by group and code.
-type ByName<'a> = HashMap<(&'a str, &'a str), &'a Made>;
+type ByName<'a> = HashMap<(&'a str, &'a str), &'a CheckedJob>;
 
 /// Whether an entry of `depends_on` speaks of another batch or group.
 pub(crate) fn is_external(parent: &RawParent) -> bool {
@@ -35,7 +35,7 @@ pub(crate) fn is_external(parent: &RawParent) -> bool {
 /// Dependencies on other batches, each sound as far as this definition can know.
 pub(crate) fn externals(
     outside: Vec<Outside>,
-    jobs: &[Made],
+    jobs: &[CheckedJob],
     dependencies: &[JobDependency],
     numbering: &Numbering<'_>,
     report: &mut Report,
@@ -60,7 +60,7 @@ pub(crate) fn externals(
 }
 
 fn external(
-    job: &Made,
+    job: &CheckedJob,
     parent: &RawParent,
     by_code: &ByName<'_>,
     groups: &[GroupCode],
@@ -147,7 +147,7 @@ fn target(
 /// waited for through a place of its own, below all of its jobs.
 fn rings(
     found: &[At<ExternalDependency>],
-    jobs: &[Made],
+    jobs: &[CheckedJob],
     dependencies: &[JobDependency],
     report: &mut Report,
 ) {
@@ -202,7 +202,7 @@ fn node_code(place: usize) -> JobCode {
 }
 
 impl<'a> GroupsGraph<'a> {
-    fn of(jobs: &'a [Made], dependencies: &[JobDependency]) -> Self {
+    fn of(jobs: &'a [CheckedJob], dependencies: &[JobDependency]) -> Self {
         let mut graph = Self { places: HashMap::new(), labels: Vec::new(), edges: Vec::new() };
         let mut codes: HashMap<&JobCode, usize> = HashMap::new();
         jobs.iter().for_each(|job| *codes.entry(&job.def.code).or_default() += 1);
@@ -229,7 +229,7 @@ impl<'a> GroupsGraph<'a> {
     }
 
     /// The node below all jobs of a group: its batch as a whole.
-    fn end_of(&mut self, group: &'a GroupCode, jobs: &'a [Made]) -> JobCode {
+    fn end_of(&mut self, group: &'a GroupCode, jobs: &'a [CheckedJob]) -> JobCode {
         if let Some(end) = self.place(group, None) {
             return end;
         }

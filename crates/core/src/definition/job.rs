@@ -33,7 +33,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// A job as the checks of the whole graph need it.
-pub(crate) struct Made {
+pub(crate) struct CheckedJob {
     pub def: JobDef,
     /// What its parameters ask of other jobs.
     pub asks: Asks,
@@ -43,7 +43,7 @@ pub(crate) struct Made {
 
 /// Makes a job. What it lacks is in the report; the job is made all the same where it can be, so
 /// that the graph is checked whole.
-pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Option<Made> {
+pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Option<CheckedJob> {
     let whose = format!("job {}", raw.code.value);
     let code = JobCode::parse(&raw.code.value)
         .map_err(|error| report.fault(&raw.code.at, error.to_string(), ""))
@@ -72,7 +72,7 @@ pub(crate) fn job(raw: RawJob, around: &Around<'_>, report: &mut Report) -> Opti
     }
     job_kinds::check(&whose, &mut def, &raw, around, &mut asks.uses, report);
     group_access::report_uses(&around.access.forbidden_uses_of_job(&def), &raw.code.at, report);
-    Some(Made { def, asks, condition: condition.map(|c| c.at) })
+    Some(CheckedJob { def, asks, condition: condition.map(|c| c.at) })
 }
 
 fn condition(whose: &str, text: &At<String>, report: &mut Report) -> Option<At<Expr>> {

@@ -4,7 +4,7 @@
 use crate::definition::body::understands;
 use crate::definition::executor;
 use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::{Around, Made};
+use crate::definition::job::{Around, CheckedJob};
 use crate::definition::near::did_you_mean;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{RawJob, RawSql};
@@ -219,7 +219,7 @@ impl Opens {
     }
 
     /// Reports groups whose batches would open one another without end, each ring once.
-    pub(crate) fn refuse_rings(&self, jobs: &[Made], report: &mut Report) {
+    pub(crate) fn refuse_rings(&self, jobs: &[CheckedJob], report: &mut Report) {
         let arrows: Vec<(&JobCode, &GroupCode, &At<GroupCode>)> = jobs
             .iter()
             .filter(|job| job.def.sub_batch.is_some())

@@ -72,7 +72,7 @@ pub use diff::How;
 pub use diff::Thing;
 pub use diff::diff;
 pub use export::ExportError;
-pub use export::Written;
+pub use export::ExportedFiles;
 pub use export::export;
 pub use export::export_beside;
 pub(crate) use fault::At;

@@ -13,7 +13,7 @@ pub(crate) fn read(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
     budget: &Budget,
-) -> Result<Seen, Error> {
+) -> Result<SpannedValue, Error> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: budget.depth,
@@ -42,7 +42,7 @@ pub(crate) fn line_of(line: u64) -> u32 {
 }
 
 /// A value as serde hands it over, with the span of its text.
-pub(crate) struct Seen {
+pub(crate) struct SpannedValue {
     line: u32,
     span: Option<(usize, usize)>,
     shape: Shape,
@@ -53,11 +53,11 @@ enum Shape {
     /// A number or truth value: its text is cut from the source, for serde has lost the spelling.
     Plain(String),
     Text(String),
-    List(Vec<Seen>),
-    Map(Vec<(Spanned<String>, Seen)>),
+    List(Vec<SpannedValue>),
+    Map(Vec<(Spanned<String>, SpannedValue)>),
 }
 
-impl Seen {
+impl SpannedValue {
     /// The tree with the file's name and, for plain scalars, the text of `source`.
     pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> Node {
         let at = Place::new(file, self.line);
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-impl<'de> Deserialize<'de> for Seen {
+impl<'de> Deserialize<'de> for SpannedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seen = Spanned::<Shape>::deserialize(deserializer)?;
         let span = seen.defined.span();
@@ -162,7 +162,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry::<Spanned<String>, Seen>()? {
+        while let Some(entry) = map.next_entry::<Spanned<String>, SpannedValue>()? {
             if entry.0.value.is_empty() {
                 // An error of a visitor has no place of its own; `node` reads it from the text.
                 let line = entry.0.referenced.line();

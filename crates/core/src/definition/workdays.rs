@@ -1,7 +1,7 @@
 //! Dates that are counted in working days need a calendar: their own, or their group's.
 
 use crate::definition::fault::Report;
-use crate::definition::job::Made;
+use crate::definition::job::CheckedJob;
 use crate::definition::raw::RawDecl;
 use crate::domain::id::CalendarCode;
 use crate::domain::job::Group;
@@ -16,7 +16,7 @@ pub(crate) fn asks_own(value: Option<&str>) -> bool {
 }
 
 /// Refuses parameters of jobs that ask a calendar which their group does not have.
-pub(crate) fn of_jobs(jobs: &[Made], groups: &[Group], report: &mut Report) {
+pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut Report) {
     let has: HashMap<_, bool> = groups.iter().map(|g| (&g.code, g.calendar.is_some())).collect();
     for job in jobs.iter().filter(|j| !j.asks.days.is_empty()) {
         if has.get(&job.def.group).is_none_or(|has| *has) {

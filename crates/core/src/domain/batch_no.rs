@@ -9,7 +9,7 @@ mod expr;
 mod grammar;
 
 pub use day_expr::{DaySpan, NamedDay};
-pub use expr::{BatchExpr, BatchExprError, FORMS, Wanted};
+pub use expr::{BatchExpr, BatchExprError, FORMS, RelativeBatch};
 pub use grammar::{NumberGrammar, NumberMismatch};
 
 use crate::domain::id::{BadName, BatchNo};

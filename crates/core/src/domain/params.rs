@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use work::Work;
 
-pub use crate::domain::params::param_expressions::{Asked as AskedCalendar, Reference};
+pub use crate::domain::params::param_expressions::{CalendarQuestion as AskedCalendar, Reference};
 
 /// Values that the jobs of one batch share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

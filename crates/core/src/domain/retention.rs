@@ -79,7 +79,7 @@ impl Need {
 
 /// Why a batch is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kept {
+pub enum KeepReason {
     /// It has not ended.
     Open,
     /// Nothing is to go.
@@ -120,23 +120,23 @@ impl Rule {
     }
 
     /// Why a batch is kept by itself, whoever needs it; none when only needs could keep it.
-    pub fn keeps(&self, old: &Old, now: Millis) -> Option<Kept> {
+    pub fn keeps(&self, old: &Old, now: Millis) -> Option<KeepReason> {
         let Some(ended) = old.ended.filter(|_| old.status.is_final()) else {
-            return Some(Kept::Open);
+            return Some(KeepReason::Open);
         };
-        let Some(cut) = self.cut(now) else { return Some(Kept::Off) };
+        let Some(cut) = self.cut(now) else { return Some(KeepReason::Off) };
         if ended >= cut {
-            return Some(Kept::Young);
+            return Some(KeepReason::Young);
         }
         if !old.status.is_success() && self.badly == EndedBadly::Stay {
-            return Some(Kept::EndedBadly);
+            return Some(KeepReason::EndedBadly);
         }
-        (old.status.is_success() && old.is_newest).then_some(Kept::Newest)
+        (old.status.is_success() && old.is_newest).then_some(KeepReason::Newest)
     }
 
     /// Why a batch is kept; none: it goes.
-    pub fn judge(&self, old: &Old, now: Millis) -> Option<Kept> {
-        self.keeps(old, now).or_else(|| old.needs.first().map(|need| Kept::Needed(*need)))
+    pub fn judge(&self, old: &Old, now: Millis) -> Option<KeepReason> {
+        self.keeps(old, now).or_else(|| old.needs.first().map(|need| KeepReason::Needed(*need)))
     }
 
     /// Whether the lines of a batch go before it does: it ended well and long enough ago. What printed
@@ -174,19 +174,19 @@ mod tests {
         assert_eq!(rule().judge(&goes, NOW), None);
         assert_eq!(rule().judge(&old(BatchStatus::Warning, 91), NOW), None);
         for (kept, because) in [
-            (Old { ended: None, ..goes.clone() }, Kept::Open),
-            (old(BatchStatus::Running, 91), Kept::Open),
-            (old(BatchStatus::Killing, 91), Kept::Open),
-            (old(BatchStatus::Success, 90), Kept::Young),
-            (old(BatchStatus::Failed, 910), Kept::EndedBadly),
-            (old(BatchStatus::Killed, 910), Kept::EndedBadly),
-            (Old { is_newest: true, ..goes.clone() }, Kept::Newest),
+            (Old { ended: None, ..goes.clone() }, KeepReason::Open),
+            (old(BatchStatus::Running, 91), KeepReason::Open),
+            (old(BatchStatus::Killing, 91), KeepReason::Open),
+            (old(BatchStatus::Success, 90), KeepReason::Young),
+            (old(BatchStatus::Failed, 910), KeepReason::EndedBadly),
+            (old(BatchStatus::Killed, 910), KeepReason::EndedBadly),
+            (Old { is_newest: true, ..goes.clone() }, KeepReason::Newest),
         ] {
             assert_eq!(rule().judge(&kept, NOW), Some(because), "{kept:?}");
         }
         for need in Need::ALL {
             let needed = Old { needs: [need].into(), ..goes.clone() };
-            assert_eq!(rule().judge(&needed, NOW), Some(Kept::Needed(need)));
+            assert_eq!(rule().judge(&needed, NOW), Some(KeepReason::Needed(need)));
         }
     }
 
@@ -198,14 +198,14 @@ mod tests {
         let newest = Old { is_newest: true, ..old(BatchStatus::Killed, 91) };
         assert_eq!(told.judge(&newest, NOW), None);
         let unknown = Old { needs: [Need::Unknown].into(), ..old(BatchStatus::Failed, 91) };
-        assert_eq!(told.judge(&unknown, NOW), Some(Kept::Needed(Need::Unknown)));
+        assert_eq!(told.judge(&unknown, NOW), Some(KeepReason::Needed(Need::Unknown)));
     }
 
     #[test]
     fn nothing_goes_when_it_is_off() {
         let off = Rule { batches_ms: None, ..rule() };
-        assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(Kept::Off));
-        assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(Kept::Open));
+        assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(KeepReason::Off));
+        assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(KeepReason::Open));
         // Lines have an age of their own.
         assert!(off.drops_lines(BatchStatus::Success, NOW.plus(-31 * DAY_MS), NOW));
     }

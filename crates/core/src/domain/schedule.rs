@@ -29,7 +29,7 @@ mod zone;
 pub use blackout::{Blackout, BlackoutTime};
 pub use error::ScheduleError;
 pub use reason::{Pass, Reason, Swallowed};
-pub use rule::{Counted, DayRule, RuleError, Which};
+pub use rule::{Counted, DayPosition, DayRule, RuleError};
 pub use skipped::Skipped;
 pub use walk::Preview;
 pub use words::{AfterWords, TimingWords};

@@ -66,7 +66,7 @@ struct Folder<'a> {
 
 /// What has become of a job.
 #[derive(Clone, Debug)]
-struct Made {
+struct ConvertedJob {
     code: JobCode,
     group: GroupCode,
     /// Whether its batches are numbered by time, because it runs several times a day.
@@ -242,7 +242,7 @@ fn job<'a>(
 
 /// Makes groups, jobs, dependencies and schedules of all folders.
 fn make(folders: &[Folder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
-    let mut made: Vec<Vec<Made>> = Vec::new();
+    let mut made: Vec<Vec<ConvertedJob>> = Vec::new();
     let mut defs: Vec<Vec<JobDef>> = Vec::new();
     for folder in folders {
         let (of_folder, of_jobs) = make_jobs(folder, profiles, draft);
@@ -284,7 +284,7 @@ fn make_jobs(
     folder: &Folder<'_>,
     profiles: &body::Profiles,
     draft: &mut Draft,
-) -> (Vec<Made>, Vec<JobDef>) {
+) -> (Vec<ConvertedJob>, Vec<JobDef>) {
     let mut groups: BTreeMap<String, GroupCode> = BTreeMap::new();
     let (mut made, mut defs) = (Vec::new(), Vec::new());
     for job in &folder.jobs {
@@ -305,7 +305,7 @@ fn make_jobs(
         draft.resume_item(job.item);
         let def = body::make(job, &group, profiles, draft);
         let is_cyclic = job.days.is_cyclic();
-        made.push(Made { code: def.code.clone(), group, is_cyclic });
+        made.push(ConvertedJob { code: def.code.clone(), group, is_cyclic });
         defs.push(def);
     }
     draft.end_item();
@@ -404,7 +404,7 @@ fn schedule(
 /// What a job waits for.
 fn connect(
     job: &CtmJob<'_>,
-    made: &Made,
+    made: &ConvertedJob,
     mut def: JobDef,
     adders: &events::Adders,
     draft: &mut Draft,

@@ -8,7 +8,7 @@ use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::{DialectName, Source};
-use crate::import::Asked;
+use crate::import::ImportRequest;
 use crate::import::finish::Beside;
 use crate::import::name::Names;
 use crate::import::note::{Level, Note, Origin, Words};
@@ -23,7 +23,7 @@ pub(crate) const LONGEST_SEC: u32 = 30 * 24 * 3_600;
 /// A definition in the making. Codes are made here, so that each is there once.
 #[derive(Debug)]
 pub struct Draft {
-    pub asked: Asked,
+    pub asked: ImportRequest,
     pub defs: Definition,
     pub notes: Vec<Note>,
     pub beside: Vec<Beside>,
@@ -49,7 +49,7 @@ pub struct Draft {
 
 impl Draft {
     /// Nothing gathered yet.
-    pub fn new(asked: Asked) -> Self {
+    pub fn new(asked: ImportRequest) -> Self {
         Self {
             asked,
             defs: Definition::default(),

@@ -129,7 +129,7 @@ pub enum CrontabUsers {
 
 /// What the user wants of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ImportRequest {
     /// Code of the group, where one comes out; where several do, what their codes begin with.
     pub group: Option<String>,
     /// Zone of the times of day, where the source does not say one.
@@ -147,7 +147,7 @@ pub struct Asked {
 pub fn import(
     system: System,
     given: &[Given],
-    asked: &Asked,
+    asked: &ImportRequest,
     kinds: &[JobKind],
 ) -> Result<Imported, ImportError> {
     let mut draft = Draft::new(asked.clone());
@@ -168,7 +168,7 @@ pub fn import(
 pub fn import_tables(
     system: TableSystem,
     tables: &SchedulerTables,
-    asked: &Asked,
+    asked: &ImportRequest,
     kinds: &[JobKind],
 ) -> Result<Imported, ImportError> {
     let mut draft = Draft::new(asked.clone());

@@ -17,7 +17,7 @@ use crate::domain::job::trigger_rule::{TriggerRule, When};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::xxl::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
-use crate::import::Asked;
+use crate::import::ImportRequest;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
 use crate::import::note::{Level, Note, Origin};
@@ -75,12 +75,12 @@ pub struct FromXxl {
 /// What no definition can say.
 pub fn xxl_job(
     tables: &XxlTables,
-    asked: &Asked,
+    asked: &ImportRequest,
     wish: XxlAsked,
     kinds: &[JobKind],
 ) -> Result<FromXxl, ImportError> {
     let (zone, doubt) = schedule::zone(tables, asked.zone);
-    let mut draft = Draft::new(Asked { zone: Some(zone), ..asked.clone() });
+    let mut draft = Draft::new(ImportRequest { zone: Some(zone), ..asked.clone() });
     if let Some((said, cure)) = doubt {
         draft.note(Level::Look, (&Origin::new(JOBS, 0), zone.name()), said, cure);
     }

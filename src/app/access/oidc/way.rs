@@ -5,7 +5,7 @@ use crate::app::access::oidc::NotProved;
 use crate::app::access::secret::derived;
 use crate::config::Oidc;
 use crate::domain::time::Millis;
-use crate::outbound::{self, Way, is_here};
+use crate::outbound::{self, TransportProtection, is_here};
 use anyhow::{Context as _, Result};
 use openidconnect::core::{
     CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
@@ -104,7 +104,9 @@ async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     if url.scheme() != "https" && !is_here(&url) {
         return Err(NoAnswer("the provider names an address without https".to_owned()));
     }
-    let client = outbound::client(Way::to(&url)).map_err(NoAnswer)?.connect_timeout(PATIENCE);
+    let client = outbound::client(TransportProtection::to(&url))
+        .map_err(NoAnswer)?
+        .connect_timeout(PATIENCE);
     // Asked once per login: a connection that is kept may be found dead.
     let client = outbound::built(client.pool_max_idle_per_host(0)).map_err(NoAnswer)?;
     let asked = client.request(parts.method, url).headers(parts.headers).body(body);

@@ -13,7 +13,7 @@ use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::opening::create_batch::PackedPlan;
 use crate::engine::opening::refused::Refused;
-use crate::store::backfill::Standing;
+use crate::store::backfill::BackfillBatchState;
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
@@ -234,7 +234,7 @@ impl QueueDispatcher {
             None => None,
         };
         let holder = node.map(|n| Holder { host: n.host, pid: n.pid, until: n.lease_until });
-        Ok(found(Some(&Standing { status: batch.status, holder }), now))
+        Ok(found(Some(&BackfillBatchState { status: batch.status, holder }), now))
     }
 
     async fn open_one(

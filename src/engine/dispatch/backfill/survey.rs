@@ -10,7 +10,7 @@ use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
 use crate::engine::opening::refused::Refused;
-use crate::store::backfill::Standing;
+use crate::store::backfill::BackfillBatchState;
 use crate::store::{Tx, backfill};
 use anyhow::Result;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub fn survey_of_nothing(defs: &Definition, request: &Request, now: Millis) -> R
 fn lay_out(
     defs: &Definition,
     request: &Request,
-    standing: &HashMap<BatchNo, Standing>,
+    standing: &HashMap<BatchNo, BackfillBatchState>,
     now: Millis,
 ) -> Result<Survey> {
     let options = &request.options;
@@ -94,7 +94,7 @@ pub(super) fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) ->
     }
 }
 
-pub(super) fn found(there: Option<&Standing>, now: Millis) -> Found {
+pub(super) fn found(there: Option<&BackfillBatchState>, now: Millis) -> Found {
     let Some(there) = there else { return Found::Missing };
     match &there.holder {
         _ if there.status.is_final() => Found::Ended(there.status),

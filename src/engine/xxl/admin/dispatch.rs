@@ -9,7 +9,7 @@ use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::BatchId;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunState, RunStatus, StopWhy};
+use crate::domain::xxl::executor_run::{RunState, RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::executor_token;
 use crate::handler::remote::{RemoteBody, RemoteCall};
@@ -17,7 +17,7 @@ use crate::remote::executors::To;
 use crate::store::Tx;
 use crate::store::executor_run::{self as rows, Entry, Group, NewRun, Run};
 use anyhow::Result;
-use desk::Desk;
+use desk::DispatchContext;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::PoisonError;
 
@@ -58,7 +58,7 @@ enum Decision {
     Wait(Option<RunWait>),
     Ask(Vec<To>),
     Test(Candidates),
-    End(Ended, String),
+    End(UnreportedEnd, String),
 }
 
 /// A call that has no row yet.
@@ -81,7 +81,7 @@ struct Decided<'a> {
 impl Admin {
     /// Looks up new calls, and gives turns.
     pub(super) async fn turns(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<Vec<Fact>> {
-        let mut desk = Desk::new(self, now);
+        let mut desk = DispatchContext::new(self, now);
         let mut facts = Vec::new();
         let fresh = self.look_up(tx, book, &mut desk, &mut facts).await?;
         let mut by_job: BTreeMap<i64, Vec<Fresh>> = BTreeMap::new();
@@ -117,7 +117,7 @@ impl Admin {
         &self,
         tx: &mut Tx,
         book: &Book,
-        desk: &mut Desk<'_>,
+        desk: &mut DispatchContext<'_>,
         facts: &mut Vec<Fact>,
     ) -> Result<Vec<Fresh>> {
         let calls = |id: &CallId| book.calls.get(id).map(|call| (*id, call));
@@ -218,7 +218,7 @@ impl Admin {
         runs: Vec<Run>,
         now: Millis,
     ) -> Result<Vec<(Run, Option<To>)>> {
-        Desk::new(self, now).with_targets(tx, runs).await
+        DispatchContext::new(self, now).with_targets(tx, runs).await
     }
 
     /// An executor with its token.

@@ -16,7 +16,7 @@ use crate::engine::xxl::admin::write_batch::Batcher;
 use crate::engine::xxl::rejected_access::{self, Knock};
 use crate::store::audit::Operator;
 use crate::store::executor_registry::There;
-use crate::store::executor_run::Told;
+use crate::store::executor_run::ReportedRunEnd;
 use crate::store::{Db, executor_group};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -115,17 +115,17 @@ impl Refused {
 
 /// What an executor says.
 #[derive(Clone, Debug)]
-pub(super) enum Said {
+pub(super) enum ExecutorMessage {
     /// That it is there.
     There(There),
     /// That it goes.
     Gone(AppName, String),
     /// How runs ended.
-    Ends(Vec<Told>, BTreeSet<AppName>),
+    Ends(Vec<ReportedRunEnd>, BTreeSet<AppName>),
 }
 
 /// Where executors are heard.
-pub struct Desk {
+pub struct ExecutorApi {
     db: Db,
     clock: Clock,
     networks: Vec<Network>,
@@ -139,7 +139,7 @@ pub struct Desk {
 /// The groups of each token, by its digest.
 type Tokens = Arc<BTreeMap<String, BTreeSet<AppName>>>;
 
-impl Desk {
+impl ExecutorApi {
     /// On this database; executors may also say that they are in these networks.
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
@@ -201,7 +201,7 @@ impl Desk {
         };
         let there =
             There { app_name: app, address: url.into(), shows_app_name: pass.shows_app_name };
-        self.batcher.write(pass, Said::There(there)).await
+        self.batcher.write(pass, ExecutorMessage::There(there)).await
     }
 
     /// An executor says that it goes.
@@ -212,27 +212,33 @@ impl Desk {
         peer: IpAddr,
     ) -> Result<Result<(), Refused>> {
         match self.place(pass, (key, value), peer).await {
-            Ok((app, url)) => self.batcher.write(pass, Said::Gone(app, url.into())).await,
+            Ok((app, url)) => {
+                self.batcher.write(pass, ExecutorMessage::Gone(app, url.into())).await
+            }
             Err(refused) => Ok(Err(refused)),
         }
     }
 
     /// An executor tells how runs ended. One whose end is known already, or that nobody knows, changes
     /// nothing.
-    pub async fn callback(&self, pass: &Pass, ends: Vec<Told>) -> Result<Result<(), Refused>> {
+    pub async fn callback(
+        &self,
+        pass: &Pass,
+        ends: Vec<ReportedRunEnd>,
+    ) -> Result<Result<(), Refused>> {
         let mut seen = BTreeSet::new();
-        let mut ends: Vec<Told> = ends
+        let mut ends: Vec<ReportedRunEnd> = ends
             .into_iter()
             // 0 is what a run has of which nothing is known yet. Of two ends of one run the first counts.
             .filter(|end| end.code != 0 && seen.insert(end.log_id))
-            .map(|end| Told {
+            .map(|end| ReportedRunEnd {
                 msg: end.msg.map(|words| storable(words.as_bytes(), MESSAGE_MAX)),
                 ..end
             })
             .collect();
         // In one order in every process, so that no two wait for each other.
         ends.sort_by_key(|end| end.log_id);
-        self.batcher.write(pass, Said::Ends(ends, pass.apps.clone())).await
+        self.batcher.write(pass, ExecutorMessage::Ends(ends, pass.apps.clone())).await
     }
 
     /// A group or a token has changed in this process.

@@ -12,7 +12,7 @@ use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::outcome::{Outcome, Stream};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{
-    Ended, Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, log_after_ms,
+    Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, UnreportedEnd, log_after_ms,
 };
 use crate::handler::log::RunLog;
 use crate::handler::remote::RemoteCall;
@@ -105,7 +105,7 @@ pub(super) struct Writes {
     pub(super) busy: Vec<i64>,
     pub(super) idle: Vec<i64>,
     pub(super) stops: BTreeMap<StopWhy, Vec<i64>>,
-    pub(super) ends: Vec<(LogId, Ended, String)>,
+    pub(super) ends: Vec<(LogId, UnreportedEnd, String)>,
     pub(super) back: Vec<(LogId, String)>,
     pub(super) missed: Vec<LogId>,
 }

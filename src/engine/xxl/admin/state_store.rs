@@ -5,7 +5,7 @@ use super::dispatch::found;
 use super::run_state::{Book, Call};
 use super::{Admin, CallId};
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunEvent, RunStatus, StopWhy};
+use crate::domain::xxl::executor_run::{RunEvent, RunStatus, StopWhy, UnreportedEnd};
 use crate::handler::log::RunLog;
 use crate::store::executor_run::{self as rows, Run};
 use crate::store::hint::Topic;
@@ -123,7 +123,7 @@ impl Admin {
         let (waiting, sent): (Vec<Run>, Vec<Run>) =
             left.into_iter().partition(|run| run.status == RunStatus::Waiting);
         for run in &waiting {
-            let ended = Ended::Stopped(StopWhy::Killed);
+            let ended = UnreportedEnd::Stopped(StopWhy::Killed);
             rows::end(&mut tx, run.log_id, (ended, said), now).await?;
         }
         let ids: Vec<i64> = sent.iter().map(|run| run.log_id.0).collect();

@@ -28,7 +28,7 @@ enum Turns {
 
 /// What a transaction has found.
 #[derive(Default)]
-struct Written {
+struct TickFindings {
     facts: Vec<Fact>,
     /// Runs that this process has ended; others were faster with the rest.
     ended: Vec<LogId>,
@@ -142,7 +142,7 @@ impl Admin {
         Ok(true)
     }
 
-    async fn transact(&self, book: &Book, gives_turns: Turns, now: Millis) -> Result<Written> {
+    async fn transact(&self, book: &Book, gives_turns: Turns, now: Millis) -> Result<TickFindings> {
         let mut tx = self.db.begin().await?;
         if gives_turns == Turns::Given {
             rows::hold(&mut tx, now).await?;
@@ -157,9 +157,9 @@ impl Admin {
         Ok(written)
     }
 
-    async fn write_events(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<Written> {
+    async fn write_events(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<TickFindings> {
         let writes = &book.writes;
-        let mut written = Written::default();
+        let mut written = TickFindings::default();
         rows::began(tx, &writes.began, now).await?;
         rows::saw_busy(tx, &writes.busy, now).await?;
         rows::saw_idle(tx, &writes.idle, now).await?;

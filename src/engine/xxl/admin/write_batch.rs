@@ -1,10 +1,10 @@
 //! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
 
-use super::registry_api::{Pass, Refused, Said};
+use super::registry_api::{ExecutorMessage, Pass, Refused};
 use crate::domain::executor::LogId;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::clock::Clock;
-use crate::store::executor_run::{self, Known, Told};
+use crate::store::executor_run::{self, KnownRun, ReportedRunEnd};
 use crate::store::{self, Db, executor_group, executor_registry};
 use anyhow::{Context as _, Result, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,24 +21,24 @@ const AGAIN: Duration = Duration::from_millis(200);
 const TRIES: usize = 5;
 
 /// One thing that was said, and who waits for the answer.
-struct Waiting {
+struct PendingWrite {
     digest: String,
-    said: Said,
+    said: ExecutorMessage,
     answer: oneshot::Sender<Result<Result<(), Refused>>>,
 }
 
-impl Waiting {
+impl PendingWrite {
     fn weight(&self) -> usize {
         match &self.said {
-            Said::There(_) | Said::Gone(..) => 1,
-            Said::Ends(ends, _) => ends.len().max(1),
+            ExecutorMessage::There(_) | ExecutorMessage::Gone(..) => 1,
+            ExecutorMessage::Ends(ends, _) => ends.len().max(1),
         }
     }
 }
 
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingWrite>,
     is_written: bool,
 }
 
@@ -66,10 +66,10 @@ impl Batcher {
     pub(super) async fn write(
         self: &Arc<Self>,
         pass: &Pass,
-        said: Said,
+        said: ExecutorMessage,
     ) -> Result<Result<(), Refused>> {
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { digest: pass.digest.clone(), said, answer };
+        let waiting = PendingWrite { digest: pass.digest.clone(), said, answer };
         let is_first = {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.waiting.push(waiting);
@@ -95,7 +95,7 @@ impl Batcher {
     }
 
     /// What is written next. Whoever has gone will say it again.
-    fn next(&self) -> Vec<Waiting> {
+    fn next(&self) -> Vec<PendingWrite> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());
         let (mut weight, mut count) = (0, 0);
@@ -106,13 +106,13 @@ impl Batcher {
             }
             count += 1;
         }
-        let batch: Vec<Waiting> = queue.waiting.drain(..count).collect();
+        let batch: Vec<PendingWrite> = queue.waiting.drain(..count).collect();
         queue.is_written = !batch.is_empty();
         batch
     }
 
-    async fn write_batch(&self, batch: Vec<Waiting>) {
-        let said: Vec<(&str, &Said)> =
+    async fn write_batch(&self, batch: Vec<PendingWrite>) {
+        let said: Vec<(&str, &ExecutorMessage)> =
             batch.iter().map(|waiting| (waiting.digest.as_str(), &waiting.said)).collect();
         match self.commit_again(&said).await {
             Ok(verdicts) => {
@@ -133,13 +133,13 @@ impl Batcher {
         }
     }
 
-    fn put_back(&self, batch: Vec<Waiting>) {
+    fn put_back(&self, batch: Vec<PendingWrite>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.waiting.splice(0..0, batch);
     }
 
     /// One that cannot be written must not keep the others from it.
-    async fn write_each(&self, batch: Vec<Waiting>, error: &anyhow::Error) {
+    async fn write_each(&self, batch: Vec<PendingWrite>, error: &anyhow::Error) {
         tracing::error!(error = format!("{error:#}"), "what executors say cannot be written");
         let alone = batch.len() == 1;
         for waiting in batch {
@@ -154,7 +154,10 @@ impl Batcher {
         }
     }
 
-    async fn commit_again(&self, said: &[(&str, &Said)]) -> Result<Vec<Result<(), Refused>>> {
+    async fn commit_again(
+        &self,
+        said: &[(&str, &ExecutorMessage)],
+    ) -> Result<Vec<Result<(), Refused>>> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -166,7 +169,7 @@ impl Batcher {
     }
 
     /// One transaction; an answer for each.
-    async fn commit(&self, said: &[(&str, &Said)]) -> Result<Vec<Result<(), Refused>>> {
+    async fn commit(&self, said: &[(&str, &ExecutorMessage)]) -> Result<Vec<Result<(), Refused>>> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let digests: BTreeSet<String> = said.iter().map(|(d, _)| (*d).to_owned()).collect();
@@ -178,7 +181,7 @@ impl Batcher {
             true => Vec::new(),
             false => executor_run::known(&mut tx, &ids).await?,
         };
-        let known: BTreeMap<LogId, Known> = known.into_iter().map(|k| (k.log_id, k)).collect();
+        let known: BTreeMap<LogId, KnownRun> = known.into_iter().map(|k| (k.log_id, k)).collect();
         let mut all = All::default();
         let none = BTreeSet::new();
         let verdicts = said
@@ -207,10 +210,10 @@ impl Drop for Writing {
     }
 }
 
-fn ids(said: &Said) -> Vec<i64> {
+fn ids(said: &ExecutorMessage) -> Vec<i64> {
     match said {
-        Said::There(_) | Said::Gone(..) => Vec::new(),
-        Said::Ends(ends, _) => ends.iter().map(|end| end.log_id.0).collect(),
+        ExecutorMessage::There(_) | ExecutorMessage::Gone(..) => Vec::new(),
+        ExecutorMessage::Ends(ends, _) => ends.iter().map(|end| end.log_id.0).collect(),
     }
 }
 
@@ -219,19 +222,19 @@ fn ids(said: &Said) -> Vec<i64> {
 struct All {
     there: BTreeSet<executor_registry::There>,
     gone: BTreeSet<(AppName, String)>,
-    ends: BTreeMap<LogId, Told>,
+    ends: BTreeMap<LogId, ReportedRunEnd>,
 }
 
 impl All {
     /// Takes one thing up, if it may be said by who has this token.
     fn take(
         &mut self,
-        said: &Said,
+        said: &ExecutorMessage,
         token: &BTreeSet<AppName>,
-        known: &BTreeMap<LogId, Known>,
+        known: &BTreeMap<LogId, KnownRun>,
     ) -> Result<(), Refused> {
         match said {
-            Said::There(there) => {
+            ExecutorMessage::There(there) => {
                 holds(token, &there.app_name)?;
                 // Of two words of one executor in one transaction the later one counts.
                 self.gone.remove(&(there.app_name.clone(), there.address.clone()));
@@ -242,12 +245,12 @@ impl All {
                 self.there.remove(&other);
                 self.there.insert(there.clone());
             }
-            Said::Gone(app, address) => {
+            ExecutorMessage::Gone(app, address) => {
                 holds(token, app)?;
                 self.there.retain(|there| there.app_name != *app || there.address != *address);
                 self.gone.insert((app.clone(), address.clone()));
             }
-            Said::Ends(ends, apps) => {
+            ExecutorMessage::Ends(ends, apps) => {
                 let mut refused = Ok(());
                 for end in ends {
                     // One that nobody knows was removed with its batch, or is another installation's.

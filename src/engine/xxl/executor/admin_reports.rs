@@ -19,7 +19,7 @@ const FORGET_MOST: u32 = 500;
 
 /// What telling came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportOutcome {
     /// Ends that an admin took.
     pub taken: usize,
     /// Ends that none took; they are told again.
@@ -29,10 +29,10 @@ pub struct Told {
 impl Executor {
     /// Tells the admins which runs ended. One that dies between telling and noting it tells twice; an
     /// admin ignores the second.
-    pub async fn tell(&self) -> Result<Told> {
+    pub async fn tell(&self) -> Result<ReportOutcome> {
         let ended = self.claimed().await?;
         if ended.is_empty() {
-            return Ok(Told::default());
+            return Ok(ReportOutcome::default());
         }
         let items: Vec<Callback> = ended.iter().filter_map(callback).collect();
         let answer = self.options.admins.callback(&items).await;
@@ -53,8 +53,8 @@ impl Executor {
         }
         tx.commit().await.context("note what the admins took")?;
         match answer {
-            Ok(()) => Ok(Told { taken: ended.len(), again: 0 }),
-            Err(NotTaken { .. }) => Ok(Told { taken: 0, again: ended.len() }),
+            Ok(()) => Ok(ReportOutcome { taken: ended.len(), again: 0 }),
+            Err(NotTaken { .. }) => Ok(ReportOutcome { taken: 0, again: ended.len() }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Action, BackfillError, Entry, EntryStatus, Found, OnFailure, Only, Options, Step};
 use crate::domain::batch::implied_business_date;
-use crate::domain::batch_no::Wanted;
+use crate::domain::batch_no::RelativeBatch;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::external::{ExternalDependency, Missing};
 use crate::domain::job::trigger_rule::When;
@@ -46,7 +46,7 @@ pub fn needs(
                 BackfillError::Expr(no.clone(), external.job_code.clone(), Box::new(e))
             })?;
             // `latest` takes what exists, so it waits for nothing that is still to come.
-            let Wanted::These(wanted) = wanted else { continue };
+            let RelativeBatch::These(wanted) = wanted else { continue };
             for on in wanted.iter().filter_map(|no| places.get(no)).filter(|on| **on != place) {
                 let left_open = matches!(steps[*on].found, Found::Interrupted(_));
                 if external.missing == Missing::Wait || left_open {

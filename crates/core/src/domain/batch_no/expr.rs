@@ -106,7 +106,7 @@ impl fmt::Display for CountedForm {
 
 /// The batch numbers that an expression asks for, seen from another batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Wanted {
+pub enum RelativeBatch {
     /// All of these.
     These(Vec<BatchNo>),
     /// The newest that exists and is not after this one (see `latest_up_to`).
@@ -256,7 +256,7 @@ impl BatchExpr {
         &self,
         base: &BatchNo,
         business_date: Option<NaiveDate>,
-    ) -> Result<Wanted, BatchExprError> {
+    ) -> Result<RelativeBatch, BatchExprError> {
         let free_text = |missing, cure| {
             let (expr, base) = (self.clone(), base.clone());
             move || BatchExprError::FreeText { expr, base, missing, cure }
@@ -265,10 +265,10 @@ impl BatchExpr {
             let cure = "use a number such as 202407 or 2024Q3, or name the batches one by one";
             Period::of_batch(base, business_date).ok_or_else(free_text("period", cure))
         };
-        Ok(Wanted::These(match self {
+        Ok(RelativeBatch::These(match self {
             Self::Literal(no) => vec![no.clone()],
             Self::Same => vec![base.clone()],
-            Self::Latest => return Ok(Wanted::LatestUpTo(base.clone())),
+            Self::Latest => return Ok(RelativeBatch::LatestUpTo(base.clone())),
             Self::Shift(n) => {
                 let shifted = period()?.shift(*n);
                 vec![shifted.ok_or_else(|| BatchExprError::OutOfTime(self.clone()))?.batch_no()]
@@ -308,8 +308,12 @@ impl BatchExpr {
         business_date: Option<NaiveDate>,
     ) -> Result<BatchNo, BatchExprError> {
         match self.from(base, business_date)? {
-            Wanted::These(mut one) if one.len() == 1 && self.gives_one() => Ok(one.remove(0)),
-            Wanted::These(_) | Wanted::LatestUpTo(_) => Err(BatchExprError::NotOne(self.clone())),
+            RelativeBatch::These(mut one) if one.len() == 1 && self.gives_one() => {
+                Ok(one.remove(0))
+            }
+            RelativeBatch::These(_) | RelativeBatch::LatestUpTo(_) => {
+                Err(BatchExprError::NotOne(self.clone()))
+            }
         }
     }
 

@@ -315,7 +315,7 @@ fn expressions_seen_from_a_batch() {
         ),
     ] {
         let got = BatchExpr::parse(text).expect(text).from(&no(base), date.map(day));
-        let Ok(Wanted::These(got)) = got else { panic!("{text} from {base}: {got:?}") };
+        let Ok(RelativeBatch::These(got)) = got else { panic!("{text} from {base}: {got:?}") };
         assert_eq!(words(&got), numbers, "{text} from {base}");
         let one = BatchExpr::parse(text).expect(text).one_from(&no(base), date.map(day));
         let is_several = ["months", "s_of_", "_to_date"]
@@ -324,7 +324,7 @@ fn expressions_seen_from_a_batch() {
         assert_eq!(one.is_err(), is_several, "{text}");
     }
     let latest = BatchExpr::parse("latest").expect("latest").from(&no("202407"), None);
-    assert_eq!(latest, Ok(Wanted::LatestUpTo(no("202407"))));
+    assert_eq!(latest, Ok(RelativeBatch::LatestUpTo(no("202407"))));
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn all_days_of_a_week() {
         ),
     ] {
         let expr = BatchExpr::parse(text).expect(text);
-        let Ok(Wanted::These(got)) = expr.from(&no(base), None) else { panic!("{text}") };
+        let Ok(RelativeBatch::These(got)) = expr.from(&no(base), None) else { panic!("{text}") };
         assert_eq!(words(&got), numbers, "{text} from {base}");
         let error = expr.one_from(&no(base), None).expect_err(text).to_string();
         assert!(error.contains("does not give one batch number"), "{error}");
@@ -574,7 +574,7 @@ proptest! {
         if let Ok(expr) = BatchExpr::parse(&format!("{word}({n})")) {
             prop_assert_eq!(BatchExpr::parse(&expr.to_string()), Ok(expr.clone()));
             let date = date.map(Period::first_day);
-            if let Ok(Wanted::These(numbers)) = expr.from(&base.batch_no(), date) {
+            if let Ok(RelativeBatch::These(numbers)) = expr.from(&base.batch_no(), date) {
                 prop_assert!(numbers.iter().all(|no| Period::of(no).is_some()));
             }
         }

@@ -60,12 +60,12 @@ pub struct Nth {
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum CountedDays {
     Later,
     Earlier,
 }
 
-impl Way {
+impl CountedDays {
     fn step(self, date: NaiveDate) -> Option<NaiveDate> {
         let next = match self {
             Self::Later => date.succ_opt(),
@@ -86,8 +86,8 @@ impl Calendars {
         let (first, last) = (period.first_day(), period.last_day());
         let (mut day, way) = match n {
             0 => return Err(CalendarError::Zeroth),
-            1.. => (first, Way::Later),
-            ..0 => (last, Way::Earlier),
+            1.. => (first, CountedDays::Later),
+            ..0 => (last, CountedDays::Earlier),
         };
         let (mut left, mut certainty) = (n.unsigned_abs(), Certainty::Known);
         while (first..=last).contains(&day) {
@@ -113,7 +113,7 @@ impl Calendars {
         date: NaiveDate,
         n: i64,
     ) -> Result<Nth, CalendarError> {
-        let way = if n < 0 { Way::Earlier } else { Way::Later };
+        let way = if n < 0 { CountedDays::Earlier } else { CountedDays::Later };
         let mut found = Nth { date, certainty: Certainty::Known };
         for _ in 0..n.unsigned_abs() {
             let next = self.next_working(code, found.date, way)?;
@@ -132,7 +132,7 @@ impl Calendars {
         from: NaiveDate,
         to: NaiveDate,
     ) -> Result<(i64, Certainty), CalendarError> {
-        let way = if to < from { Way::Earlier } else { Way::Later };
+        let way = if to < from { CountedDays::Earlier } else { CountedDays::Later };
         let (mut day, mut count, mut certainty) = (from, 0, Certainty::Known);
         while day != to {
             day = way.step(day).ok_or(CalendarError::OutOfTime(count, from))?;
@@ -141,8 +141,8 @@ impl Calendars {
             count += i64::from(look.working == Working::Working);
         }
         let signed = match way {
-            Way::Later => count,
-            Way::Earlier => -count,
+            CountedDays::Later => count,
+            CountedDays::Earlier => -count,
         };
         Ok((signed, certainty))
     }
@@ -162,8 +162,8 @@ impl Calendars {
         let landing = match (look.working, shift) {
             (Working::Working, _) | (Working::Off, Shift::Run) => Landing::Stays,
             (Working::Off, Shift::Skip) => Landing::Skipped,
-            (Working::Off, Shift::Next) => moved(Way::Later, 1)?,
-            (Working::Off, Shift::Previous) => moved(Way::Earlier, -1)?,
+            (Working::Off, Shift::Next) => moved(CountedDays::Later, 1)?,
+            (Working::Off, Shift::Previous) => moved(CountedDays::Earlier, -1)?,
         };
         Ok((landing, look))
     }
@@ -173,7 +173,7 @@ impl Calendars {
         &self,
         code: &CalendarCode,
         date: NaiveDate,
-        way: Way,
+        way: CountedDays,
     ) -> Result<Option<Nth>, CalendarError> {
         let (mut day, mut certainty) = (date, Certainty::Known);
         for _ in 0..RUN_MAX {

@@ -13,7 +13,7 @@ use crate::domain::dispatch::readiness::{Gates, Rules};
 use crate::domain::dispatch::ready::Turn;
 use crate::domain::dispatch::slots::{Full, Needs, Resource};
 use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
-use crate::domain::job::external::{ExternalDependency, Wait, Waiting};
+use crate::domain::job::external::{CrossBatchDependency, ExternalDependency, Wait};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::source::tx_class::TxClass;
 use crate::domain::time::Millis;
@@ -132,7 +132,7 @@ pub struct Situation<'a> {
     /// What runs in the process.
     pub load: &'a Load,
     /// What its jobs wait for in other batches.
-    pub outside: &'a [(Node, Waiting)],
+    pub outside: &'a [(Node, CrossBatchDependency)],
     /// Whether a living process has the batch.
     pub dispatched: bool,
     /// Through what it is gone on with when none has.

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 
 /// Where a job stands, as far as a forecast asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct JobProgress {
     /// Its state.
     pub status: QueueStatus,
     /// Start of the present or last try.
@@ -28,7 +28,7 @@ pub struct Standing {
     pub not_before: Option<Millis>,
 }
 
-impl From<&QueueEntry> for Standing {
+impl From<&QueueEntry> for JobProgress {
     fn from(row: &QueueEntry) -> Self {
         Self {
             status: row.status,
@@ -107,7 +107,7 @@ pub fn limits(snapshot: &Snapshot, total: u32) -> Slots {
 pub fn forecast(
     snapshot: &Snapshot,
     dag: &Dag,
-    standing: &[Standing],
+    standing: &[JobProgress],
     history: &History,
     total: u32,
     now: Millis,
@@ -168,13 +168,13 @@ pub fn of_plan(
     total: u32,
     now: Millis,
 ) -> Option<Forecast> {
-    let standing = |not_before: &Option<Millis>| Standing {
+    let standing = |not_before: &Option<Millis>| JobProgress {
         status: QueueStatus::Pending,
         start: None,
         end: None,
         not_before: *not_before,
     };
-    let standing: Vec<Standing> = plan.not_before.iter().map(standing).collect();
+    let standing: Vec<JobProgress> = plan.not_before.iter().map(standing).collect();
     forecast(&plan.snapshot, dag, &standing, history, total, now)
 }
 
@@ -200,7 +200,7 @@ pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
 /// What each job waits for if from now on all goes well: every body succeeds, every condition on an
 /// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
 /// not run then.
-fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[Standing]) -> Vec<Option<Stage>> {
+fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[JobProgress]) -> Vec<Option<Stage>> {
     let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
     let mut outside: HashMap<&JobCode, u32> = HashMap::new();
     snapshot.externals.iter().for_each(|e| *outside.entry(&e.job_code).or_default() += 1);
@@ -258,7 +258,7 @@ fn gate(rule: TriggerRule) -> Stage {
 }
 
 /// What is left of a job that has not ended.
-fn left(standing: &Standing, estimate: &Estimate, stage: Stage, now: Millis) -> Left {
+fn left(standing: &JobProgress, estimate: &Estimate, stage: Stage, now: Millis) -> Left {
     let Estimate { p50, p95, .. } = *estimate;
     if stage != Stage::Running {
         let from = standing.not_before.unwrap_or(now).max(now);

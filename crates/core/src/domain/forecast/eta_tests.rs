@@ -50,12 +50,12 @@ fn history(words: &str) -> History {
     History::of(tries)
 }
 
-fn is(status: QueueStatus) -> Standing {
-    Standing { status, start: None, end: None, not_before: None }
+fn is(status: QueueStatus) -> JobProgress {
+    JobProgress { status, start: None, end: None, not_before: None }
 }
 
-fn since(ms: i64) -> Standing {
-    Standing { start: Some(NOW.plus(-ms)), ..is(QueueStatus::Running) }
+fn since(ms: i64) -> JobProgress {
+    JobProgress { start: Some(NOW.plus(-ms)), ..is(QueueStatus::Running) }
 }
 
 fn names(dag: &Dag, nodes: &[Node]) -> String {
@@ -97,7 +97,7 @@ fn a_batch_is_forecast_as_it_stands() {
     );
     // A is over, B has run for 150 of its 200; D is held and E failed.
     let over =
-        Standing { start: Some(NOW.plus(-250)), end: Some(NOW.plus(-150)), ..is(S::Success) };
+        JobProgress { start: Some(NOW.plus(-250)), end: Some(NOW.plus(-150)), ..is(S::Success) };
     let standing = [over, since(150), is(S::Pending), is(S::Held), is(S::Failed)];
     let later = forecast(&plan.snapshot, &dag, &standing, &history, 8, NOW).expect("forecast");
     assert_eq!((later.remaining(), later.open), (100, 3));
@@ -120,7 +120,7 @@ fn a_batch_is_forecast_as_it_stands() {
 #[test]
 fn a_retry_waits_for_its_time_and_takes_all_of_it_again() {
     let (plan, dag) = batch("A");
-    let waits = Standing {
+    let waits = JobProgress {
         not_before: Some(NOW.plus(600)),
         start: Some(NOW.plus(-900)),
         end: Some(NOW.plus(-1)),
@@ -172,7 +172,7 @@ fn what_runs_only_after_a_failure_is_not_counted() {
     let alarm = fresh.jobs[at("ALARM", &plan)];
     assert_eq!((alarm.start, alarm.end, alarm.slack, alarm.critical), (None, None, None, false));
     // A has failed: now the alarm counts, and OK does not.
-    let standing: Vec<Standing> = plan
+    let standing: Vec<JobProgress> = plan
         .snapshot
         .jobs
         .iter()
@@ -194,7 +194,7 @@ fn one_parent_is_enough_where_the_rule_says_so() {
     let fresh = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
     assert_eq!((fresh.remaining(), names(&dag, &fresh.path)), (210, "A C".into()));
     // A is over: C could start now, whatever B does.
-    let standing: Vec<Standing> = plan
+    let standing: Vec<JobProgress> = plan
         .snapshot
         .jobs
         .iter()
@@ -216,9 +216,9 @@ proptest! {
     ) {
         let (plan, dag) = batch("B<A C<A D<B D<C E F<E");
         let history = History::of(plan.snapshot.jobs.iter().map(|j| j.code.clone()).zip(tries));
-        let standing: Vec<Standing> = states.iter().zip(&ran).map(|(s, ran)| {
+        let standing: Vec<JobProgress> = states.iter().zip(&ran).map(|(s, ran)| {
             let status = QueueStatus::ALL[*s];
-            Standing { start: Some(NOW.plus(-ran)), end: Some(NOW), ..is(status) }
+            JobProgress { start: Some(NOW.plus(-ran)), end: Some(NOW), ..is(status) }
         }).collect();
         let found = forecast(&plan.snapshot, &dag, &standing, &history, total, NOW).expect("known");
         let mut last = NOW;

@@ -1,6 +1,6 @@
 //! A dependency on a job or a whole batch of another batch number or group.
 
-use crate::domain::batch_no::{BatchExpr, Wanted};
+use crate::domain::batch_no::{BatchExpr, RelativeBatch};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::trigger_rule::{Edge, When, edge};
@@ -93,7 +93,7 @@ fn wait_in_chinese(wait: &Wait) -> String {
 
 /// One batch that is waited for, as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct AwaitedBatch {
     /// Its number.
     pub batch_no: BatchNo,
     /// The state of the job, or of the batch in a job's words; none: it is not there.
@@ -104,11 +104,11 @@ pub struct Seen {
 
 /// A dependency on other batches of one running batch, its numbers worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct CrossBatchDependency {
     /// What was defined.
     pub external: ExternalDependency,
     /// Which numbers.
-    pub wanted: Wanted,
+    pub wanted: RelativeBatch,
     /// What it says; none while it is open.
     pub edge: Option<Edge>,
     /// What it waits for, as it was last seen.
@@ -122,7 +122,7 @@ pub struct Waiting {
 /// for that too; `fail` does not, and `pass` passes only over what does not exist.
 pub fn judge(
     external: &ExternalDependency,
-    seen: &[Seen],
+    seen: &[AwaitedBatch],
     expired: Expired,
 ) -> Result<Edge, Vec<Wait>> {
     let mut worst = Edge::Met;
@@ -196,7 +196,7 @@ impl ExternalDependency {
 mod tests {
     use super::*;
 
-    fn one(word: &str) -> Seen {
+    fn one(word: &str) -> AwaitedBatch {
         let batch_no = BatchNo::parse("202407").expect("no");
         let (status, holds) = match word {
             "-" => (None, false),
@@ -208,7 +208,7 @@ mod tests {
             "left" => (Some(QueueStatus::NotTaken), false),
             other => panic!("{other}"),
         };
-        Seen { batch_no, status, holds }
+        AwaitedBatch { batch_no, status, holds }
     }
 
     fn said(missing: Missing, when: &str, seen: &str, expired: Expired) -> String {
@@ -222,7 +222,7 @@ mod tests {
             missing,
             wait_sec: None,
         };
-        let seen: Vec<Seen> = seen.split_whitespace().map(one).collect();
+        let seen: Vec<AwaitedBatch> = seen.split_whitespace().map(one).collect();
         match judge(&external, &seen, expired) {
             Ok(edge) => format!("{edge:?}"),
             Err(waits) => format!("waits {}", waits.len()),

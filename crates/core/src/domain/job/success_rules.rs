@@ -125,15 +125,15 @@ pub fn unanswered(check: &Check, why: &str) -> Finding {
     }
 }
 
-struct Seen {
+struct ObservedOutcome {
     value: Option<String>,
     found: String,
     expected: String,
     holds: bool,
 }
 
-fn zero_rows(found: &ResultSet) -> Seen {
-    Seen {
+fn zero_rows(found: &ResultSet) -> ObservedOutcome {
+    ObservedOutcome {
         value: Some(found.row_count.to_string()),
         found: rows_words(found),
         expected: Expect::ZeroRows.to_string(),
@@ -141,22 +141,27 @@ fn zero_rows(found: &ResultSet) -> Seen {
     }
 }
 
-fn between(expect: &Expect, found: &ResultSet, min: &Option<String>, max: &Option<String>) -> Seen {
+fn between(
+    expect: &Expect,
+    found: &ResultSet,
+    min: &Option<String>,
+    max: &Option<String>,
+) -> ObservedOutcome {
     let expected = expect.to_string();
     let (text, number) = match one_number(found) {
         Ok(one) => one,
-        Err(seen) => return Seen { expected, ..seen },
+        Err(seen) => return ObservedOutcome { expected, ..seen },
     };
     // A bound that is no number was refused at load; here it would bound nothing.
     let bound = |b: &Option<String>| b.as_deref().and_then(decimal);
     let holds =
         bound(min).is_none_or(|min| number >= min) && bound(max).is_none_or(|max| number <= max);
-    Seen { found: text.clone(), value: Some(text), expected, holds }
+    ObservedOutcome { found: text.clone(), value: Some(text), expected, holds }
 }
 
 /// One row each, value by value: numbers as exact decimals within the tolerance, everything else as
 /// text, NULL like NULL alone.
-fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> Seen {
+fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> ObservedOutcome {
     let within = tolerance.map_or(String::new(), |t| format!(" (within {t})"));
     let expected = match other.row_count {
         1 => format!("{}{within}, which the other query gave", first_row(other)),
@@ -178,7 +183,7 @@ fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> Seen
         _ => false,
     };
     let is_one = found.row_count == 1;
-    Seen {
+    ObservedOutcome {
         value: is_one.then(|| first_row(found)),
         found: if is_one { first_row(found) } else { rows_words(found) },
         expected,
@@ -187,7 +192,7 @@ fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> Seen
 }
 
 /// From a last value of 0 every change is infinite: only 0 is within any percentage of it.
-fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Seen {
+fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> ObservedOutcome {
     let expected = match last {
         Some(Earlier { batch_no, value }) => {
             format!("a value within {max_percent} % of {value}, the value of batch {batch_no}")
@@ -196,11 +201,11 @@ fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Seen {
     };
     let (text, number) = match one_number(found) {
         Ok(one) => one,
-        Err(seen) => return Seen { expected, ..seen },
+        Err(seen) => return ObservedOutcome { expected, ..seen },
     };
     let before = last.and_then(|l| decimal(&l.value));
     let Some(before) = before else {
-        return Seen { found: text.clone(), value: Some(text), expected, holds: true };
+        return ObservedOutcome { found: text.clone(), value: Some(text), expected, holds: true };
     };
     let away = (&number - &before).abs() * BigDecimal::from(100);
     let base = before.abs();
@@ -213,14 +218,14 @@ fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Seen {
             format!("{} % away", share.to_plain_string())
         }
     };
-    Seen { found: format!("{text} ({percent})"), value: Some(text), expected, holds }
+    ObservedOutcome { found: format!("{text} ({percent})"), value: Some(text), expected, holds }
 }
 
 /// The one number of a result, as text and as a decimal; otherwise what was found instead. NULL is
 /// no number: it lies in no range and drifts from nothing.
-fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), Seen> {
+fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), ObservedOutcome> {
     let no = |value: Option<String>, found: String| {
-        Err(Seen { value, found, expected: String::new(), holds: false })
+        Err(ObservedOutcome { value, found, expected: String::new(), holds: false })
     };
     if found.row_count != 1 {
         return no(None, rows_words(found));

@@ -23,14 +23,14 @@ pub struct BatchEnd<'a> {
 
 /// A letter whose addresses only the rows know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RecoveryNotice {
     /// When it goes out.
     pub when: When,
     /// What it says.
     pub letter: Letter,
 }
 
-impl Told {
+impl RecoveryNotice {
     /// The same to each of them.
     pub fn to(&self, all: Vec<Addressee>) -> Vec<Notice> {
         to_each(all, self.when, &self.letter)
@@ -43,7 +43,7 @@ const LISTED: usize = 50;
 impl About<'_> {
     /// About a job that succeeded. Those hear who were told of its failure, so the letter comes without
     /// addresses; none when nobody wants it.
-    pub fn recovered(&self, job: &JobDef, attempt: u32, ended: Millis) -> Option<Told> {
+    pub fn recovered(&self, job: &JobDef, attempt: u32, ended: Millis) -> Option<RecoveryNotice> {
         let (code, no, group) = (&job.code, &self.batch.values.batch_no, &self.group.code);
         let when = self.when(Event::Recovered, Some(job));
         let subject = Both::new(
@@ -60,7 +60,7 @@ impl About<'_> {
             .fact("Ended", "结束时间", ended.to_string());
         let letter = Letter { topic: self.topic(Some((job, attempt))), ..letter };
         let letter = self.where_to_look(letter, Some(job));
-        (when != When::Off).then_some(Told { when, letter })
+        (when != When::Off).then_some(RecoveryNotice { when, letter })
     }
 
     /// About a batch that has ended. Of one that was stopped, its operator knows.
@@ -78,7 +78,7 @@ impl About<'_> {
     }
 
     /// About a batch that ended well after failures in it were told: for those who were.
-    pub fn batch_recovered(&self, end: &BatchEnd<'_>) -> Option<Told> {
+    pub fn batch_recovered(&self, end: &BatchEnd<'_>) -> Option<RecoveryNotice> {
         let when = self.when(Event::BatchRecovered, None);
         if !end.status.is_success() || when == When::Off {
             return None;
@@ -86,7 +86,7 @@ impl About<'_> {
         let words = ("is done after failures in it", "在失败后已完成");
         let letter = self.end_letter(Event::BatchRecovered, words, end);
         let letter = Letter { topic: self.topic(None), ..letter };
-        Some(Told { when, letter: self.where_to_look(letter, None) })
+        Some(RecoveryNotice { when, letter: self.where_to_look(letter, None) })
     }
 
     fn end_letter(&self, event: Event, (en, zh): (&str, &str), end: &BatchEnd<'_>) -> Letter {

@@ -38,7 +38,7 @@ pub struct Job<'a> {
 }
 
 /// What is told: which event, under which key, in one line and in a few.
-struct Told<'a> {
+struct LatenessText<'a> {
     event: Event,
     key: String,
     job: Option<&'a JobDef>,
@@ -70,7 +70,7 @@ pub fn late_start(of: Of<'_>, job: Job<'_>, start_by: Millis, why: Option<&Why>)
         format!("Job {code} ({}) has not started; it should have by {start_by}.", job.def.name),
         format!("作业 {code} 应于 {start_by} 前开始,至今未开始。"),
     );
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::LateStart,
         key: format!("late_start:{}:{}", job.row.queue_id.0, start_by.0),
         job: Some(job.def),
@@ -94,7 +94,7 @@ pub fn late_finish(of: Of<'_>, job: Job<'_>, due: Millis, why: Option<&Why>) -> 
         format!("Job {code} ({}) has not ended; it was due at {due}.", job.def.name),
         format!("作业 {code} 应于 {due} 前完成,至今未结束。"),
     );
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::LateFinish,
         key: format!("late_finish:{}:{}", job.row.queue_id.0, due.0),
         job: Some(job.def),
@@ -119,7 +119,7 @@ pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str]) -> Vec<Notice> {
         ),
         format!("批次 {no}(作业组 {})应于 {due} 前完成,至今未结束。", group.code),
     );
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::LateFinish,
         key: format!("late_finish:b{}:{}", of.batch.batch_id.0, due.0),
         job: None,
@@ -150,7 +150,7 @@ pub fn will_be_late(of: Of<'_>, due: Millis, forecast: &Forecast, times: u32) ->
         ),
         format!("批次 {no}(作业组 {})预计晚 {by} 完成。", group.code),
     );
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::WillBeLate,
         key: format!("will_be_late:{}:{}:{times}", of.batch.batch_id.0, due.0),
         job: None,
@@ -178,7 +178,7 @@ pub fn held_long(of: Of<'_>, job: Job<'_>, since: Millis) -> Vec<Notice> {
         format!("作业 {code} 已挂起 {held}。"),
     );
     let said = job.row.error_message.clone().unwrap_or_else(|| "-".to_owned());
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::HeldLong,
         key: format!("held_long:{}:{}", job.row.queue_id.0, since.0),
         job: Some(job.def),
@@ -204,7 +204,7 @@ pub fn slow(of: Of<'_>, job: Job<'_>, usual: &Durations, took: i64) -> Vec<Notic
         format!("Job {code} ({}) has run for {took}, which is longer than usual.", job.def.name),
         format!("作业 {code} 已运行 {took},长于往常。"),
     );
-    of.tell(Told {
+    of.tell(LatenessText {
         event: Event::RunningLong,
         key: running_long_key(job.row),
         job: Some(job.def),
@@ -236,8 +236,8 @@ impl Of<'_> {
         why.map(words).into_iter().collect()
     }
 
-    fn tell(&self, told_of: Told<'_>) -> Vec<Notice> {
-        let Told { event, key, job, subject, headline, facts, notes, release } = told_of;
+    fn tell(&self, told_of: LatenessText<'_>) -> Vec<Notice> {
+        let LatenessText { event, key, job, subject, headline, facts, notes, release } = told_of;
         let (no, group) = (&self.batch.values.batch_no, &self.snapshot.group);
         let mut letter = Letter { notes, ..Letter::new(event, subject, headline) };
         letter = letter.fact("Batch", "批次", self.named());

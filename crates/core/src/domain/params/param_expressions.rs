@@ -3,7 +3,7 @@
 
 mod date;
 
-pub use date::Asked;
+pub use date::CalendarQuestion;
 
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::calendar::Shift;

@@ -20,7 +20,7 @@ pub(super) struct Work<'a> {
 }
 
 /// Names of secrets that were asked for on the way.
-pub(super) type Asked<'a> = &'a RefCell<BTreeSet<String>>;
+pub(super) type RequestedSecrets<'a> = &'a RefCell<BTreeSet<String>>;
 
 /// Bytes in one form, whichever they were given in. A secret is left as it is, because it is masked so.
 fn one_form(ty: ParamType, value: Value) -> Value {
@@ -52,7 +52,7 @@ impl Work<'_> {
     pub(super) fn find(
         &self,
         param: &Param,
-        asked: Asked<'_>,
+        asked: RequestedSecrets<'_>,
     ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
         let (layer, value) = self.first(param, asked)?;
         let decls = self.layers.group.iter().chain(self.layers.global);
@@ -64,7 +64,7 @@ impl Work<'_> {
     fn first(
         &self,
         param: &Param,
-        asked: Asked<'_>,
+        asked: RequestedSecrets<'_>,
     ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
         let name = param.name.as_str();
         let own = || param.value.as_deref().map(|text| self.own(param, text, asked)).transpose();
@@ -88,7 +88,12 @@ impl Work<'_> {
 
     /// A value of the batch: it comes from outside, so nothing in it is looked at but the name of a
     /// secret, which was checked when the batch was opened.
-    fn given(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+    fn given(
+        &self,
+        param: &str,
+        text: &str,
+        asked: RequestedSecrets<'_>,
+    ) -> Result<Value, ParamError> {
         match text.strip_prefix(BY_NAME) {
             Some(secret) => self.secret(param, secret, asked),
             None => Ok(Value::from(text)),
@@ -100,7 +105,7 @@ impl Work<'_> {
         &self,
         param: &Param,
         text: &str,
-        asked: Asked<'_>,
+        asked: RequestedSecrets<'_>,
     ) -> Result<Option<Value>, ParamError> {
         let name = param.name.as_str();
         if let [Piece::Name(_, Reference::Output(code, key))] = &pieces(name, text)?[..]
@@ -150,7 +155,11 @@ impl Work<'_> {
         Self::handed_on(name, param.ty, &code, name, output).map(Some)
     }
 
-    fn declared(&self, name: &str, asked: Asked<'_>) -> Result<Option<(Layer, Value)>, ParamError> {
+    fn declared(
+        &self,
+        name: &str,
+        asked: RequestedSecrets<'_>,
+    ) -> Result<Option<(Layer, Value)>, ParamError> {
         let layers = [(Layer::Group, self.layers.group), (Layer::Global, self.layers.global)];
         for (layer, decls) in layers {
             let Some(decl) = decls.iter().find(|d| d.name == name) else { continue };
@@ -162,7 +171,12 @@ impl Work<'_> {
         Ok(None)
     }
 
-    fn secret(&self, param: &str, name: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+    fn secret(
+        &self,
+        param: &str,
+        name: &str,
+        asked: RequestedSecrets<'_>,
+    ) -> Result<Value, ParamError> {
         asked.borrow_mut().insert(name.to_owned());
         let Some(secrets) = self.outside.secret else { return Ok(Value::from("***").hidden()) };
         secrets(name).map(Value::Secret).ok_or_else(|| ParamError::NoValue {
@@ -172,7 +186,12 @@ impl Work<'_> {
         })
     }
 
-    fn expand(&self, param: &str, text: &str, asked: Asked<'_>) -> Result<Value, ParamError> {
+    fn expand(
+        &self,
+        param: &str,
+        text: &str,
+        asked: RequestedSecrets<'_>,
+    ) -> Result<Value, ParamError> {
         let mut whole = String::new();
         let mut hidden = false;
         for piece in pieces(param, text)? {
@@ -194,7 +213,7 @@ impl Work<'_> {
         param: &str,
         name: String,
         reference: &Reference,
-        asked: Asked<'_>,
+        asked: RequestedSecrets<'_>,
     ) -> Result<Value, ParamError> {
         let batch = self.layers.batch;
         let (no, date) = (&batch.batch_no, batch.business_date);
@@ -244,7 +263,7 @@ impl Work<'_> {
     }
 
     /// `${params.KEY}`: the batch's, else the group's, else that of all groups.
-    fn param(&self, key: &str, asked: Asked<'_>) -> Result<Option<Value>, ParamError> {
+    fn param(&self, key: &str, asked: RequestedSecrets<'_>) -> Result<Option<Value>, ParamError> {
         let decls = self.layers.group.iter().chain(self.layers.global);
         let hidden = decls.clone().any(|d| d.name == key && d.secrecy == Secrecy::Secret);
         let value = match self.layers.batch.params.get(key) {

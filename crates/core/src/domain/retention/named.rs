@@ -1,6 +1,6 @@
 //! Batches that others ask for by their number.
 
-use crate::domain::batch_no::{Period, PeriodKind, Wanted, latest_up_to};
+use crate::domain::batch_no::{Period, PeriodKind, RelativeBatch, latest_up_to};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::external::ExternalDependency;
 use chrono::NaiveDate;
@@ -26,10 +26,10 @@ impl Names {
         for external in externals {
             let group = external.group.clone();
             match external.batch.from(base, business_date) {
-                Ok(Wanted::These(numbers)) => {
+                Ok(RelativeBatch::These(numbers)) => {
                     self.these.entry(group).or_default().extend(numbers);
                 }
-                Ok(Wanted::LatestUpTo(base)) => {
+                Ok(RelativeBatch::LatestUpTo(base)) => {
                     self.latest.entry(group).or_default().insert(base);
                 }
                 Err(_) => {}

@@ -1,6 +1,6 @@
 //! Why a batch is kept, in words.
 
-use super::{Kept, Need};
+use super::{KeepReason, Need};
 use crate::domain::text::lang::Lang;
 
 impl Need {
@@ -55,7 +55,7 @@ impl Need {
     }
 }
 
-impl Kept {
+impl KeepReason {
     /// The word for scripts.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -17,7 +17,7 @@ use std::fmt;
 #[serde(try_from = "String", into = "String")]
 pub struct DayRule {
     /// Which of them.
-    pub which: Which,
+    pub which: DayPosition,
     /// Which days are counted.
     pub counted: Counted,
     /// Within what; never a day.
@@ -26,7 +26,7 @@ pub struct DayRule {
 
 /// A place in a row of days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum DayPosition {
     /// From the front; 1 is the first.
     Nth(u16),
     /// From the end; 0 is the last, 2 is `last-2`.
@@ -81,7 +81,7 @@ impl DayRule {
             | ["working" | "work" | "business", "day", which] => (which, Counted::WorkingDays),
             _ => return Err(fault(format!("'{}' is not understood", words.join(" ")))),
         };
-        let which = Which::parse(which)
+        let which = DayPosition::parse(which)
             .ok_or_else(|| fault(format!("'{which}' is not a number, an ordinal or last")))?;
         let most = most_days(within);
         if which.place() > most {
@@ -120,17 +120,17 @@ impl DayRule {
                 let code = calendar
                     .ok_or_else(|| ScheduleError::NeedsCalendar(format!("rule '{self}'")))?;
                 let n = match self.which {
-                    Which::Nth(n) => i32::from(n),
-                    Which::BeforeLast(n) => -i32::from(n) - 1,
+                    DayPosition::Nth(n) => i32::from(n),
+                    DayPosition::BeforeLast(n) => -i32::from(n) - 1,
                 };
                 Ok(calendars.nth_working_day(code, period, n)?)
             }
             Counted::Days => {
                 let date = match self.which {
-                    Which::Nth(n) => {
+                    DayPosition::Nth(n) => {
                         period.first_day().checked_add_days(Days::new(u64::from(n) - 1))
                     }
-                    Which::BeforeLast(n) => {
+                    DayPosition::BeforeLast(n) => {
                         period.last_day().checked_sub_days(Days::new(u64::from(n)))
                     }
                 };
@@ -149,14 +149,14 @@ impl DayRule {
 
     fn written(self, of: &str) -> String {
         match (self.counted, self.which) {
-            (Counted::Days, Which::Nth(n)) => format!("day {n} of {of}"),
-            (Counted::Days, last @ Which::BeforeLast(_)) => format!("{last} day of {of}"),
+            (Counted::Days, DayPosition::Nth(n)) => format!("day {n} of {of}"),
+            (Counted::Days, last @ DayPosition::BeforeLast(_)) => format!("{last} day of {of}"),
             (Counted::WorkingDays, which) => format!("{which} working day of {of}"),
         }
     }
 }
 
-impl Which {
+impl DayPosition {
     fn parse(word: &str) -> Option<Self> {
         let small = |digits: &str| digits.parse::<u16>().ok().filter(|n| (1..=999).contains(n));
         if word == "last" {
@@ -184,7 +184,7 @@ impl Which {
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for DayPosition {
     /// `3rd`, `last`, `last-2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

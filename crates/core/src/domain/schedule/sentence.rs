@@ -1,6 +1,6 @@
 //! What a schedule means, as a sentence for people.
 
-use super::rule::{Counted, Which};
+use super::rule::{Counted, DayPosition};
 use super::{DayRule, Ending, Schedule, Timing, TimingWords};
 use crate::domain::batch_no::PeriodKind;
 use crate::domain::calendar::Shift;
@@ -110,14 +110,14 @@ impl DayRule {
             (PeriodKind::Year, Lang::Zh) => "年",
         };
         match (self.which, lang) {
-            (Which::BeforeLast(0), Lang::En) => format!("the last {day} of the {within}"),
-            (Which::BeforeLast(n), Lang::En) => {
+            (DayPosition::BeforeLast(0), Lang::En) => format!("the last {day} of the {within}"),
+            (DayPosition::BeforeLast(n), Lang::En) => {
                 format!("the {day} {n} before the last of the {within}")
             }
-            (which @ Which::Nth(_), Lang::En) => format!("the {which} {day} of the {within}"),
-            (Which::BeforeLast(0), Lang::Zh) => format!("每{within}最后一{day}"),
-            (Which::BeforeLast(n), Lang::Zh) => format!("每{within}倒数第 {} {day}", n + 1),
-            (Which::Nth(n), Lang::Zh) => format!("每{within}第 {n} {day}"),
+            (which @ DayPosition::Nth(_), Lang::En) => format!("the {which} {day} of the {within}"),
+            (DayPosition::BeforeLast(0), Lang::Zh) => format!("每{within}最后一{day}"),
+            (DayPosition::BeforeLast(n), Lang::Zh) => format!("每{within}倒数第 {} {day}", n + 1),
+            (DayPosition::Nth(n), Lang::Zh) => format!("每{within}第 {n} {day}"),
         }
     }
 }

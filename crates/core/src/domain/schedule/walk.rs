@@ -7,7 +7,7 @@ use crate::domain::id::CalendarCode;
 use crate::domain::schedule::cron::Clock;
 use crate::domain::schedule::cron::YEAR_MAX;
 use crate::domain::time::Millis;
-use crate::domain::time::local_time::Shown;
+use crate::domain::time::local_time::WallClockMoments;
 use crate::domain::time::local_time::next_planned;
 use crate::domain::time::local_time::next_shown;
 use crate::domain::time::local_time::shown;
@@ -203,12 +203,14 @@ fn assumed(
     Ok(None)
 }
 
-fn clock_reason(planned: Millis, wall: NaiveDateTime, shown: Shown) -> Option<Reason> {
+fn clock_reason(planned: Millis, wall: NaiveDateTime, shown: WallClockMoments) -> Option<Reason> {
     match shown {
-        Shown::Once(_) => None,
-        Shown::Never(_) => Some(Reason::Gap { wall }),
-        Shown::Twice(first, _) if planned == first => Some(Reason::Overlap { pass: Pass::First }),
-        Shown::Twice(..) => Some(Reason::Overlap { pass: Pass::Second }),
+        WallClockMoments::Once(_) => None,
+        WallClockMoments::Never(_) => Some(Reason::Gap { wall }),
+        WallClockMoments::Twice(first, _) if planned == first => {
+            Some(Reason::Overlap { pass: Pass::First })
+        }
+        WallClockMoments::Twice(..) => Some(Reason::Overlap { pass: Pass::Second }),
     }
 }
 

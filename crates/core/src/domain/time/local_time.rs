@@ -9,7 +9,7 @@ use chrono_tz::{GapInfo, Tz};
 
 /// The moments at which a wall clock shows one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum WallClockMoments {
     /// One moment, as on most days.
     Once(Millis),
     /// Two: the clocks were put back in between (an overlap).
@@ -18,7 +18,7 @@ pub enum Shown {
     Never(Millis),
 }
 
-impl Shown {
+impl WallClockMoments {
     /// The moment at which a plan for this time is carried out: the first one that shows it, or the
     /// first one after the gap. Never goes down as the time goes up.
     pub fn planned(self) -> Millis {
@@ -29,13 +29,13 @@ impl Shown {
 }
 
 /// When the clock of `zone` shows `wall`.
-pub fn shown(wall: NaiveDateTime, zone: Tz) -> Shown {
+pub fn shown(wall: NaiveDateTime, zone: Tz) -> WallClockMoments {
     match zone.from_local_datetime(&wall) {
-        MappedLocalTime::Single(at) => Shown::Once(at.to_utc().into()),
+        MappedLocalTime::Single(at) => WallClockMoments::Once(at.to_utc().into()),
         MappedLocalTime::Ambiguous(first, second) => {
-            Shown::Twice(first.to_utc().into(), second.to_utc().into())
+            WallClockMoments::Twice(first.to_utc().into(), second.to_utc().into())
         }
-        MappedLocalTime::None => Shown::Never(after_gap(wall, zone)),
+        MappedLocalTime::None => WallClockMoments::Never(after_gap(wall, zone)),
     }
 }
 
@@ -69,11 +69,11 @@ fn first_open(from: Millis, zone: Tz) -> NaiveDateTime {
     let now = whole_second(wall_at(from, zone));
     match shown(now, zone) {
         // Second pass: everything in the overlap was done in the first.
-        Shown::Twice(first, second) if first < from => {
+        WallClockMoments::Twice(first, second) if first < from => {
             let change = change_between(first, second, zone);
             now + TimeDelta::milliseconds(change.since(first))
         }
-        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => {
+        WallClockMoments::Twice(..) | WallClockMoments::Once(_) | WallClockMoments::Never(_) => {
             // The first second after a gap has the times in the gap as well.
             let leap = ahead_sec(from, zone) - ahead_sec(from.plus(-1_000), zone);
             now - TimeDelta::seconds(leap.max(0))
@@ -92,11 +92,13 @@ pub fn next_shown<E>(
     let onward = not_before(from, now, zone, &mut wall_from)?;
     // Within the first pass of an overlap, times before `now` are still to come, in the second.
     let again = match shown(now, zone) {
-        Shown::Twice(first, second) if first == from => {
+        WallClockMoments::Twice(first, second) if first == from => {
             let change = change_between(first, second, zone);
             not_before(change, wall_at(change, zone), zone, &mut wall_from)?
         }
-        Shown::Twice(..) | Shown::Once(_) | Shown::Never(_) => None,
+        WallClockMoments::Twice(..) | WallClockMoments::Once(_) | WallClockMoments::Never(_) => {
+            None
+        }
     };
     Ok(match (onward, again) {
         (Some(onward), Some(again)) => Some(onward.min(again)),
@@ -114,11 +116,11 @@ fn not_before<E>(
 ) -> Result<Option<(Millis, NaiveDateTime)>, E> {
     while let Some(wall) = wall_from(now)? {
         match shown(wall, zone) {
-            Shown::Once(at) => return Ok(Some((at, wall))),
-            Shown::Twice(first, second) => {
+            WallClockMoments::Once(at) => return Ok(Some((at, wall))),
+            WallClockMoments::Twice(first, second) => {
                 return Ok(Some((if first >= from { first } else { second }, wall)));
             }
-            Shown::Never(after) => (from, now) = (after, wall_at(after, zone)),
+            WallClockMoments::Never(after) => (from, now) = (after, wall_at(after, zone)),
         }
     }
     Ok(None)
@@ -165,9 +167,9 @@ mod tests {
     fn words(zone: &str, wall: &str) -> String {
         let zone: Tz = zone.parse().expect("zone");
         match shown(wall.parse().expect("time"), zone) {
-            Shown::Once(at) => format!("once {at}"),
-            Shown::Twice(first, second) => format!("twice {first} {second}"),
-            Shown::Never(after) => format!("never {after}"),
+            WallClockMoments::Once(at) => format!("once {at}"),
+            WallClockMoments::Twice(first, second) => format!("twice {first} {second}"),
+            WallClockMoments::Never(after) => format!("never {after}"),
         }
     }
 

@@ -17,18 +17,29 @@ const TIMES: i64 = 60;
 struct Length<'a> {
     group: &'a GroupCode,
     ms: i64,
-    known: Known,
+    known: DurationSource,
 }
 
 /// Where that is from.
 #[derive(Clone, Copy)]
-enum Known {
+enum DurationSource {
     /// From batches that ended.
     History,
     /// Somebody has written it: `batch_timeout_sec`.
     Limit,
     /// The time-outs of its jobs, the longest way through.
     Timeouts,
+}
+
+impl DurationSource {
+    /// How long a batch takes or may take, and how that is known.
+    fn describe(self, long: &str) -> String {
+        match self {
+            Self::History => format!("takes {long}, going by its history"),
+            Self::Limit => format!("may take {long} (batch_timeout_sec)"),
+            Self::Timeouts => format!("may take {long} (the time-outs of its jobs)"),
+        }
+    }
 }
 
 /// Compares the time between firings with the longest of the batches that one opens.
@@ -45,41 +56,35 @@ pub(super) fn check(
     }
     let (every, long) = (span_words(gap), span_words(length.ms));
     let group = length.group;
-    let what = match length.known {
-        Known::History => {
-            format!(
-                "it fires every {every}, and a batch of group {group} takes {long}, going by its history"
-            )
-        }
-        Known::Limit => format!(
-            "it fires every {every}, and a batch of group {group} may take {long} (batch_timeout_sec)"
-        ),
-        Known::Timeouts => format!(
-            "it fires every {every}, and a batch of group {group} may take {long} (the time-outs of its \
-             jobs)"
-        ),
-    };
+    let what = format!(
+        "it fires every {every}, and a batch of group {group} {}",
+        length.known.describe(&long)
+    );
     let key = def.timing.schedule.kind();
     let is_far = length.ms >= gap.saturating_mul(TIMES);
     let cure = match length.known {
-        Known::History => "let it fire less often, or write overlap: skip",
-        Known::Limit | Known::Timeouts => {
+        DurationSource::History => "let it fire less often, or write overlap: skip",
+        DurationSource::Limit | DurationSource::Timeouts => {
             "let it fire less often, set batch_timeout_sec of the group to what a batch may take, or \
              write overlap: skip"
         }
     };
     match (def.overlap, length.known) {
-        (Overlap::Queue, Known::History) => {
+        (Overlap::Queue, DurationSource::History) => {
             Some(Finding::refused(key, format!("{what}: more and more firings would wait"), cure))
         }
-        (Overlap::Replace, Known::History) => {
+        (Overlap::Replace, DurationSource::History) => {
             Some(Finding::refused(key, format!("{what}: each would be killed by the next"), cure))
         }
-        (Overlap::Queue | Overlap::Replace, Known::Limit | Known::Timeouts) if is_far => {
+        (Overlap::Queue | Overlap::Replace, DurationSource::Limit | DurationSource::Timeouts)
+            if is_far =>
+        {
             Some(Finding::refused(key, what, cure))
         }
-        (Overlap::Queue | Overlap::Replace, Known::Limit) => Some(Finding::warned(key, what, cure)),
-        (Overlap::Skip, Known::History) => {
+        (Overlap::Queue | Overlap::Replace, DurationSource::Limit) => {
+            Some(Finding::warned(key, what, cure))
+        }
+        (Overlap::Skip, DurationSource::History) => {
             let what = format!("{what}: some firings will be left out");
             Some(Finding::warned(
                 key,
@@ -87,7 +92,7 @@ pub(super) fn check(
                 "overlap: skip says so; nothing to do if that is meant",
             ))
         }
-        (Overlap::Parallel, Known::History) => {
+        (Overlap::Parallel, DurationSource::History) => {
             let what = format!("{what}: about {} will run at once", length.ms / gap + 1);
             Some(Finding::warned(
                 key,
@@ -95,8 +100,10 @@ pub(super) fn check(
                 "overlap: parallel says so; nothing to do if that is meant",
             ))
         }
-        (Overlap::Queue | Overlap::Replace, Known::Timeouts)
-        | (Overlap::Skip | Overlap::Parallel, Known::Limit | Known::Timeouts) => None,
+        (Overlap::Queue | Overlap::Replace, DurationSource::Timeouts)
+        | (Overlap::Skip | Overlap::Parallel, DurationSource::Limit | DurationSource::Timeouts) => {
+            None
+        }
     }
 }
 
@@ -111,12 +118,12 @@ fn usual_gap(ahead: &[Occurrence]) -> Option<i64> {
 fn length<'a>(plan: &'a BatchPlan, expected: &BTreeMap<GroupCode, i64>) -> Length<'a> {
     let group = &plan.snapshot.group.code;
     if let Some(ms) = expected.get(group) {
-        return Length { group, ms: *ms, known: Known::History };
+        return Length { group, ms: *ms, known: DurationSource::History };
     }
     if let Some(sec) = plan.snapshot.group.batch_timeout_sec {
-        return Length { group, ms: i64::from(sec) * 1_000, known: Known::Limit };
+        return Length { group, ms: i64::from(sec) * 1_000, known: DurationSource::Limit };
     }
-    Length { group, ms: longest_way(plan), known: Known::Timeouts }
+    Length { group, ms: longest_way(plan), known: DurationSource::Timeouts }
 }
 
 /// The time-outs along the longest way through the DAG; milliseconds.

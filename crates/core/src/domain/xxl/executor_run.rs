@@ -88,7 +88,7 @@ impl StopWhy {
 
 /// How a run ended that no executor told the end of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ended {
+pub enum UnreportedEnd {
     /// It was stopped, and is over.
     Stopped(StopWhy),
     /// No executor could take it, so none was asked.
@@ -103,7 +103,7 @@ pub enum Ended {
     Unconfirmed,
 }
 
-impl Ended {
+impl UnreportedEnd {
     const WORDS: [(&'static str, Self); 8] = [
         ("KILLED", Self::Stopped(StopWhy::Killed)),
         ("TIMED_OUT", Self::Stopped(StopWhy::TimedOut)),

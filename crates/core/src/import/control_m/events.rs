@@ -5,7 +5,7 @@ use crate::domain::batch_no::{BatchExpr, PeriodKind};
 use crate::domain::job::external::{ExternalDependency, Missing};
 use crate::domain::job::trigger_rule::When;
 use crate::import::body::stand_in;
-use crate::import::control_m::{CtmJob, Folder, Made, actions};
+use crate::import::control_m::{ConvertedJob, CtmJob, Folder, actions};
 use crate::import::draft::Draft;
 use crate::import::note::Words;
 use crate::import::tally::ItemKind;
@@ -36,11 +36,11 @@ pub(super) struct Waits {
 }
 
 /// The jobs that add each event, with what has to become of them.
-pub(super) struct Adders(BTreeMap<String, Vec<(Made, When)>>);
+pub(super) struct Adders(BTreeMap<String, Vec<(ConvertedJob, When)>>);
 
 impl Adders {
-    pub(super) fn read(folders: &[Folder<'_>], made: &[Vec<Made>]) -> Self {
-        let mut found: BTreeMap<String, Vec<(Made, When)>> = BTreeMap::new();
+    pub(super) fn read(folders: &[Folder<'_>], made: &[Vec<ConvertedJob>]) -> Self {
+        let mut found: BTreeMap<String, Vec<(ConvertedJob, When)>> = BTreeMap::new();
         let jobs = folders.iter().zip(made).flat_map(|(folder, made)| folder.jobs.iter().zip(made));
         for (job, made) in jobs {
             let success = if actions::is_set_to_ok(job) { When::Done } else { When::Success };
@@ -65,7 +65,7 @@ impl Adders {
     }
 
     /// The jobs that add an event.
-    pub(super) fn of_event(&self, event: &str) -> Vec<(&Made, &When)> {
+    pub(super) fn of_event(&self, event: &str) -> Vec<(&ConvertedJob, &When)> {
         self.0.get(event).into_iter().flatten().map(|(made, when)| (made, when)).collect()
     }
 }
@@ -136,7 +136,13 @@ fn day(text: &str) -> Option<Option<i64>> {
 }
 
 /// `job` runs after `adder`: in the same batch, or in that of another group or day.
-pub(super) fn join(job: &Made, adder: &Made, when: &When, wait: &Wait, draft: &mut Draft) {
+pub(super) fn join(
+    job: &ConvertedJob,
+    adder: &ConvertedJob,
+    when: &When,
+    wait: &Wait,
+    draft: &mut Draft,
+) {
     if job.group == adder.group && wait.day == Some(0) {
         draft.depends(&job.code, &adder.code, when.clone());
         return;
@@ -154,7 +160,7 @@ pub(super) fn join(job: &Made, adder: &Made, when: &When, wait: &Wait, draft: &m
 }
 
 /// A job that fails and says what is waited for stands before one whose event nothing here adds.
-pub(super) fn wait_by_hand(job: &CtmJob<'_>, made: &Made, wait: &Wait, draft: &mut Draft) {
+pub(super) fn wait_by_hand(job: &CtmJob<'_>, made: &ConvertedJob, wait: &Wait, draft: &mut Draft) {
     let event = &wait.event;
     let why = Words::new(
         format!(

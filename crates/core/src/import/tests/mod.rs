@@ -11,7 +11,7 @@ mod postgres_schedulers;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;
-use crate::import::{Asked, Given, ImportError, Imported, System, import};
+use crate::import::{Given, ImportError, ImportRequest, Imported, System, import};
 
 /// 2026-09-21, a Monday.
 pub(super) const NOW: Millis = Millis(1_789_948_800_000);
@@ -33,8 +33,13 @@ const fn kind(name: &'static str, needs: &'static [BodyPart]) -> JobKind {
     JobKind { name, about: "For tests.", needs, may_have: MAY_HAVE, ..JobKind::PLAIN }
 }
 
-pub(super) fn asked() -> Asked {
-    Asked { group: None, zone: Some(chrono_tz::Asia::Shanghai), crontab_users: None, now: NOW }
+pub(super) fn asked() -> ImportRequest {
+    ImportRequest {
+        group: None,
+        zone: Some(chrono_tz::Asia::Shanghai),
+        crontab_users: None,
+        now: NOW,
+    }
 }
 
 pub(super) fn given(path: &str, text: &str) -> Given {

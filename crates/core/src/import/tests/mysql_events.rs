@@ -5,7 +5,7 @@ use super::{KINDS, asked, has_note, job};
 use crate::domain::source::scheduler_tables::SchedulerTables;
 use crate::domain::source::sql_text::SqlText;
 use crate::domain::text::lang::Lang;
-use crate::import::{Asked, Imported, TableSystem, import_tables, markdown};
+use crate::import::{ImportRequest, Imported, TableSystem, import_tables, markdown};
 use chrono_tz::Tz;
 
 type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -140,7 +140,7 @@ fn the_zone_of_the_server_is_told_where_it_is_a_guess() {
         &[("event_name", "a"), ("event_definition", "CALL p()"), ("time_zone", "SYSTEM")];
     let mut tables = tables(&[event]);
     let import = |tables: &SchedulerTables, zone: Option<Tz>| {
-        let asked = Asked { zone, ..asked() };
+        let asked = ImportRequest { zone, ..asked() };
         import_tables(TableSystem::MysqlEvents, tables, &asked, KINDS)
             .unwrap_or_else(|e| panic!("{e}"))
     };

@@ -6,10 +6,10 @@ use crate::domain::job::trigger_rule::When;
 use crate::domain::source::scheduler_tables::SchedulerTables;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::domain::text::lang::Lang;
-use crate::import::{Asked, Imported, TableSystem, import_tables, markdown};
+use crate::import::{ImportRequest, Imported, TableSystem, import_tables, markdown};
 
 fn import(system: TableSystem, tables: &SchedulerTables) -> Imported {
-    let made = import_tables(system, tables, &Asked { zone: None, ..asked() }, KINDS);
+    let made = import_tables(system, tables, &ImportRequest { zone: None, ..asked() }, KINDS);
     made.unwrap_or_else(|error| panic!("{error}"))
 }
 

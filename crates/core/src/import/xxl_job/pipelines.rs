@@ -134,14 +134,14 @@ impl Links {
         join: Children,
         circles: &mut BTreeSet<(usize, usize)>,
     ) -> Pipeline {
-        let mut state: HashMap<usize, Seen> = HashMap::new();
+        let mut state: HashMap<usize, VisitState> = HashMap::new();
         let mut made =
             Pipeline { roots: roots.to_vec(), members: Vec::new(), edges: Vec::new(), join };
         for &root in roots {
             if state.contains_key(&root) {
                 continue;
             }
-            state.insert(root, Seen::OnTheWay);
+            state.insert(root, VisitState::OnTheWay);
             made.members.push(root);
             // A job and how many of its children were looked at.
             let mut way = vec![(root, 0)];
@@ -149,19 +149,19 @@ impl Links {
                 let (at, found) = (*at, self.children[*at].get(*next).copied());
                 *next += 1;
                 let Some(child) = found else {
-                    state.insert(at, Seen::Done);
+                    state.insert(at, VisitState::Done);
                     way.pop();
                     continue;
                 };
                 match state.get(&child) {
-                    Some(Seen::OnTheWay) => {
+                    Some(VisitState::OnTheWay) => {
                         circles.insert((at, child));
                     }
-                    Some(Seen::Done) => made.edges.push((at, child)),
+                    Some(VisitState::Done) => made.edges.push((at, child)),
                     None => {
                         made.edges.push((at, child));
                         made.members.push(child);
-                        state.insert(child, Seen::OnTheWay);
+                        state.insert(child, VisitState::OnTheWay);
                         way.push((child, 0));
                     }
                 }
@@ -172,7 +172,7 @@ impl Links {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum VisitState {
     OnTheWay,
     Done,
 }

@@ -7,7 +7,7 @@ use crate::domain::executor::route::{Choice, RouteStrategy, choose};
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::job::retry::roll;
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunStatus, StopWhy};
+use crate::domain::xxl::executor_run::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::xxl::admin::Admin;
 use crate::engine::xxl::admin::run_state::{Book, Call, Candidates};
@@ -19,7 +19,7 @@ use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// What is read once for all calls of a transaction.
-pub(super) struct Desk<'a> {
+pub(super) struct DispatchContext<'a> {
     pub(super) admin: &'a Admin,
     pub(super) now: Millis,
     pub(super) groups: HashMap<AppName, Option<Group>>,
@@ -29,7 +29,7 @@ pub(super) struct Desk<'a> {
     pub(super) turned: BTreeSet<i64>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> DispatchContext<'a> {
     pub(super) fn new(admin: &'a Admin, now: Millis) -> Self {
         let (groups, rounds, turned) = (HashMap::new(), HashMap::new(), BTreeSet::new());
         Self { admin, now, groups, rounds, turned }
@@ -128,9 +128,9 @@ impl<'a> Desk<'a> {
             let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
                 // It would have no row yet that the later one could stop.
                 _ if last_cover.is_some_and(|last| n < last) => {
-                    Decision::End(Ended::Stopped(StopWhy::Covered), LATER_CAME.to_owned())
+                    Decision::End(UnreportedEnd::Stopped(StopWhy::Covered), LATER_CAME.to_owned())
                 }
-                Enter::Refuse => Decision::End(Ended::Discarded, discarded(&others)),
+                Enter::Refuse => Decision::End(UnreportedEnd::Discarded, discarded(&others)),
                 Enter::StopAndTake => {
                     let ids: Vec<i64> = others.iter().map(|run| run.log_id.0).collect();
                     rows::stop_others(tx, &ids, LATER_CAME, self.now).await?;
@@ -168,21 +168,21 @@ impl<'a> Desk<'a> {
         let Some(group) = self.group(tx, app).await? else {
             let cure = format!("add it: procession executor-group add {app}");
             let said = format!("there is no executor group {app}; {cure}");
-            return Ok(Decision::End(Ended::NotReached, said));
+            return Ok(Decision::End(UnreportedEnd::NotReached, said));
         };
         if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == Glue::Refused {
             let said = format!(
                 "scripts may not be sent to executor group {app}; whoever administers it can allow that: \
                  procession executor-group set {app} --allow-glue"
             );
-            return Ok(Decision::End(Ended::Refused, said));
+            return Ok(Decision::End(UnreportedEnd::Refused, said));
         }
         let addresses = &group.addresses;
         let targets: Result<Vec<To>, String> =
             addresses.iter().map(|at| admin.target(app, group, at)).collect();
         let targets = match targets {
             Ok(targets) => targets,
-            Err(said) => return Ok(Decision::End(Ended::NotReached, said)),
+            Err(said) => return Ok(Decision::End(UnreportedEnd::NotReached, said)),
         };
         let roll = roll(call.queue_id.0, call.attempt);
         let state = rows::route_state(tx, (job_id, ask.route), (roll, rounds), now).await?;
@@ -190,7 +190,7 @@ impl<'a> Desk<'a> {
         Ok(match choose(ask.route, addresses, &state) {
             Choice::Nowhere => {
                 let said = format!("no executor of group {app} is registered");
-                Decision::End(Ended::NotReached, said)
+                Decision::End(UnreportedEnd::NotReached, said)
             }
             Choice::To(address) => {
                 self.count(tx, (job_id, ask.route), &address).await?;

@@ -4,7 +4,7 @@ use super::{Book, Effect};
 use crate::domain::executor::LogId;
 use crate::domain::job::outcome::{End, Outcome, Stream};
 use crate::domain::time::Millis;
-use crate::domain::xxl::executor_run::{Ended, RunEnd, RunEvent, log_after_ms, outcome};
+use crate::domain::xxl::executor_run::{RunEnd, RunEvent, UnreportedEnd, log_after_ms, outcome};
 use crate::engine::xxl::admin::CallId;
 use crate::remote::executors::LogPage;
 
@@ -93,7 +93,10 @@ impl Book {
         }
         let has_log = part.sent > Millis(0)
             && part.to.is_some()
-            && !matches!(end.result, Some(Ended::NotReached | Ended::Refused | Ended::Discarded));
+            && !matches!(
+                end.result,
+                Some(UnreportedEnd::NotReached | UnreportedEnd::Refused | UnreportedEnd::Discarded)
+            );
         part.state.step(&RunEvent::Told, give_up, now);
         part.end = Some(end);
         let (job_id, call) = (part.job_id, part.call);

@@ -8,7 +8,7 @@ use chrono::{Datelike as _, NaiveDate};
 
 /// A calendar that an expression asks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Asked {
+pub enum CalendarQuestion {
     /// That of the group.
     Own,
     /// One that it names.
@@ -17,7 +17,7 @@ pub enum Asked {
 
 impl Reference {
     /// The calendars that it asks.
-    pub fn calendars(&self) -> Vec<Asked> {
+    pub fn calendars(&self) -> Vec<CalendarQuestion> {
         match self {
             Self::Date(expr) | Self::Format(expr, _) => expr.calendars(),
             Self::BatchNo | Self::Batch(_) | Self::Group | Self::JobCode | Self::Item => Vec::new(),
@@ -28,10 +28,10 @@ impl Reference {
 }
 
 impl DateExpr {
-    fn calendars(&self) -> Vec<Asked> {
+    fn calendars(&self) -> Vec<CalendarQuestion> {
         let asked = |calendar: &Option<CalendarCode>| match calendar {
-            Some(code) => Asked::Named(code.clone()),
-            None => Asked::Own,
+            Some(code) => CalendarQuestion::Named(code.clone()),
+            None => CalendarQuestion::Own,
         };
         match self {
             Self::BusinessDate | Self::First(_) | Self::Last(_) => Vec::new(),

@@ -103,7 +103,7 @@ fn dates_by_a_calendar() {
     }
     let asked = |text: &str| one(text).calendars();
     assert_eq!(asked("add_workdays(workday(nth_workday(1, a), next), 1, b)").len(), 3);
-    assert_eq!(asked("format(nth_workday(-1), %d)"), [Asked::Own]);
+    assert_eq!(asked("format(nth_workday(-1), %d)"), [CalendarQuestion::Own]);
     assert_eq!(asked("add_days(business_date, 1)"), []);
 }
 

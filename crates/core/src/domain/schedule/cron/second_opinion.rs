@@ -6,7 +6,7 @@
 
 use super::{Cron, Dialect};
 use crate::domain::time::Millis;
-use crate::domain::time::local_time::{Shown, ahead_sec, shown, wall_at};
+use crate::domain::time::local_time::{WallClockMoments, ahead_sec, shown, wall_at};
 use chrono::{Datelike as _, NaiveDateTime};
 use chrono_tz::Tz;
 use std::fmt;
@@ -116,7 +116,7 @@ impl Firings {
             let (before, behind) = (at.plus(-NEAR_CHANGE_MS), at.plus(NEAR_CHANGE_MS));
             let wall = wall_at(*at, zone);
             ahead_sec(before, zone) == ahead_sec(behind, zone)
-                && matches!(shown(wall, zone), Shown::Once(_))
+                && matches!(shown(wall, zone), WallClockMoments::Once(_))
         };
         self.times.into_iter().filter(|at| *at <= until && is_far(at)).collect()
     }

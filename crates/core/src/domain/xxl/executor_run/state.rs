@@ -1,6 +1,6 @@
 //! What is known of a run, and what each event makes of it.
 
-use super::{Ended, RunStatus, StopWhy};
+use super::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::executor::GONE_MS;
 use crate::domain::time::Millis;
 
@@ -71,7 +71,7 @@ pub enum RunDo {
     /// Write that it is being stopped.
     Stopping(StopWhy),
     /// Write how it ended, unless an executor told its end.
-    End(Ended, String),
+    End(UnreportedEnd, String),
     /// Ask the next executor, if there is one; else it was not reached.
     Next(String),
     /// Ask whether it is busy.
@@ -152,7 +152,7 @@ impl RunState {
             RunEvent::Gone => {
                 let said = "its executor is gone: it has not answered, nor said that it is there, \
                             for 90 s; whether the run took effect is not known";
-                self.end(Ended::Lost, said.to_owned())
+                self.end(UnreportedEnd::Lost, said.to_owned())
             }
             RunEvent::Due => self.due(give_up_ms, now),
             RunEvent::Posted(_) | RunEvent::Looked(_) => Vec::new(),
@@ -164,7 +164,7 @@ impl RunState {
         (self.is_posting, self.is_looking) = (false, false);
     }
 
-    fn end(&mut self, ended: Ended, said: String) -> Vec<RunDo> {
+    fn end(&mut self, ended: UnreportedEnd, said: String) -> Vec<RunDo> {
         self.over();
         vec![RunDo::End(ended, said)]
     }
@@ -175,7 +175,9 @@ impl RunState {
         }
         (self.stopping, self.stop_at) = (Some(why), Some(now));
         match self.status {
-            RunStatus::Waiting => self.end(Ended::Stopped(why), "no executor was asked".to_owned()),
+            RunStatus::Waiting => {
+                self.end(UnreportedEnd::Stopped(why), "no executor was asked".to_owned())
+            }
             _ => {
                 // While the answer to the question to run is awaited there is nothing to be stopped yet.
                 self.next = Some(now);
@@ -186,7 +188,7 @@ impl RunState {
 
     /// There is no other executor to be asked.
     pub fn not_reached(&mut self, said: String) -> Vec<RunDo> {
-        self.end(Ended::NotReached, said)
+        self.end(UnreportedEnd::NotReached, said)
     }
 
     /// An executor is about to be asked for it; that is written.
@@ -208,9 +210,9 @@ impl RunState {
                 Vec::new()
             }
             (Posted::Refused(_) | Posted::NotSent(_), Some(why)) => {
-                self.end(Ended::Stopped(why), "no executor has taken it".to_owned())
+                self.end(UnreportedEnd::Stopped(why), "no executor has taken it".to_owned())
             }
-            (Posted::Refused(said), None) => self.end(Ended::Refused, said.clone()),
+            (Posted::Refused(said), None) => self.end(UnreportedEnd::Refused, said.clone()),
             (Posted::NotSent(said), None) => {
                 self.status = RunStatus::Waiting;
                 vec![RunDo::Next(said.clone())]
@@ -241,7 +243,7 @@ impl RunState {
 
     fn give_up(&mut self) -> Vec<RunDo> {
         let said = "it was ordered to stop, and its executor has not reported its end; it may still be running";
-        self.end(Ended::Unconfirmed, said.to_owned())
+        self.end(UnreportedEnd::Unconfirmed, said.to_owned())
     }
 
     fn looked(&mut self, looked: Looked, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
@@ -310,7 +312,7 @@ impl RunState {
                      have been started anew. Whether the run took effect is not known"
                 }
             };
-            return self.end(Ended::Lost, said.to_owned());
+            return self.end(UnreportedEnd::Lost, said.to_owned());
         }
         if looked == Looked::Silent && now.since(self.heard) >= GONE_MS {
             return vec![RunDo::Miss];

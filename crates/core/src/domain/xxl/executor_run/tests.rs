@@ -49,12 +49,16 @@ fn words_are_read_back() {
     }
     for why in StopWhy::ALL {
         assert_eq!(StopWhy::parse(why.as_str()), Some(why));
-        assert_eq!(Ended::parse(why.as_str()), Some(Ended::Stopped(why)));
+        assert_eq!(UnreportedEnd::parse(why.as_str()), Some(UnreportedEnd::Stopped(why)));
     }
-    for ended in
-        [Ended::NotReached, Ended::Refused, Ended::Discarded, Ended::Lost, Ended::Unconfirmed]
-    {
-        assert_eq!(Ended::parse(ended.as_str()), Some(ended));
+    for ended in [
+        UnreportedEnd::NotReached,
+        UnreportedEnd::Refused,
+        UnreportedEnd::Discarded,
+        UnreportedEnd::Lost,
+        UnreportedEnd::Unconfirmed,
+    ] {
+        assert_eq!(UnreportedEnd::parse(ended.as_str()), Some(ended));
     }
 }
 
@@ -206,7 +210,7 @@ fn nothing_is_stopped_before_it_is_known_to_be_there() {
     assert_eq!(state.step(&RunEvent::Due, GIVE_UP, T0), [RunDo::Look]);
 }
 
-fn end(code: Option<i64>, result: Option<Ended>, stopping: Option<StopWhy>) -> RunEnd {
+fn end(code: Option<i64>, result: Option<UnreportedEnd>, stopping: Option<StopWhy>) -> RunEnd {
     let address = Some("http://10.0.0.1:9999".to_owned());
     RunEnd { log_id: 7, address, shard: (0, 1), stopping, result, code, said: "why".to_owned() }
 }
@@ -229,29 +233,37 @@ fn each_end_is_an_outcome() {
         (Some(200), None, Some(StopWhy::TimedOut), End::TimedOut, "its time was over"),
         (
             None,
-            Some(Ended::Stopped(StopWhy::Covered)),
+            Some(UnreportedEnd::Stopped(StopWhy::Covered)),
             Some(StopWhy::Covered),
             End::Killed,
             "COVER_EARLY",
         ),
         (
             None,
-            Some(Ended::Unconfirmed),
+            Some(UnreportedEnd::Unconfirmed),
             Some(StopWhy::Killed),
             End::Unknown,
             "kill unconfirmed: run 7",
         ),
-        (None, Some(Ended::Lost), None, End::Unknown, "is lost: why"),
-        (None, Some(Ended::Refused), None, End::Failed, "refused by its executor: why"),
-        (None, Some(Ended::NotReached), None, End::Failed, "no executor could take it: why"),
-        (None, Some(Ended::Discarded), None, End::Failed, "not run: why"),
+        (None, Some(UnreportedEnd::Lost), None, End::Unknown, "is lost: why"),
+        (None, Some(UnreportedEnd::Refused), None, End::Failed, "refused by its executor: why"),
+        (
+            None,
+            Some(UnreportedEnd::NotReached),
+            None,
+            End::Failed,
+            "no executor could take it: why",
+        ),
+        (None, Some(UnreportedEnd::Discarded), None, End::Failed, "not run: why"),
     ] {
         let outcome = outcome(&[end(code, result, stopping)]);
         assert_eq!(outcome.end, wanted, "{code:?} {result:?} {stopping:?}");
         let message = outcome.message.unwrap_or_default();
         assert!(message.contains(said), "{message}");
-        let nothing_begun =
-            matches!(result, Some(Ended::Refused | Ended::NotReached | Ended::Discarded));
+        let nothing_begun = matches!(
+            result,
+            Some(UnreportedEnd::Refused | UnreportedEnd::NotReached | UnreportedEnd::Discarded)
+        );
         assert_eq!(outcome.reach == Reach::Before, nothing_begun, "{result:?}");
     }
 }
@@ -268,7 +280,7 @@ fn an_end_that_the_client_could_not_report_is_unknown() {
 
 #[test]
 fn a_run_that_may_be_sent_to_none_was_refused_by_none() {
-    let nowhere = RunEnd { address: None, ..end(None, Some(Ended::Refused), None) };
+    let nowhere = RunEnd { address: None, ..end(None, Some(UnreportedEnd::Refused), None) };
     let outcome = outcome(&[nowhere]);
     assert_eq!(outcome.message.as_deref(), Some("no executor was asked: why"));
     assert_eq!((outcome.end, outcome.reach), (End::Failed, Reach::Before));
@@ -284,7 +296,7 @@ fn all_parts_must_end_well() {
     assert_eq!(bad.end, End::Failed);
     let said = bad.message.unwrap_or_default();
     assert!(said.starts_with("1 of 3 parts did not end well: part 1: run 1 at "), "{said}");
-    let lost = RunEnd { shard: (2, 3), ..end(None, Some(Ended::Lost), None) };
+    let lost = RunEnd { shard: (2, 3), ..end(None, Some(UnreportedEnd::Lost), None) };
     assert_eq!(outcome(&[part(0, 200), part(1, 500), lost]).end, End::Unknown);
 }
 

@@ -1,6 +1,6 @@
 //! What the end of a run comes to for the try of its job.
 
-use super::{Ended, StopWhy};
+use super::{StopWhy, UnreportedEnd};
 use crate::domain::job::outcome::{End, Outcome, Outputs};
 use crate::domain::job::queue::KILL_UNCONFIRMED;
 use crate::domain::job::retry::ErrorClass;
@@ -19,7 +19,7 @@ pub struct RunEnd {
     /// Why it was stopped.
     pub stopping: Option<StopWhy>,
     /// How it ended when no executor told its end.
-    pub result: Option<Ended>,
+    pub result: Option<UnreportedEnd>,
     /// The code that the executor told.
     pub code: Option<i64>,
     /// What the executor said, or what is to be said of it.
@@ -38,12 +38,15 @@ impl RunEnd {
     /// How it counts for the try.
     fn end(&self) -> End {
         match (self.result, self.stopping) {
-            (Some(Ended::Unconfirmed | Ended::Lost), _) => End::Unknown,
-            (Some(Ended::Stopped(why)), _) | (None, Some(why)) => match why {
+            (Some(UnreportedEnd::Unconfirmed | UnreportedEnd::Lost), _) => End::Unknown,
+            (Some(UnreportedEnd::Stopped(why)), _) | (None, Some(why)) => match why {
                 StopWhy::TimedOut => End::TimedOut,
                 StopWhy::Killed | StopWhy::Covered => End::Killed,
             },
-            (Some(Ended::NotReached | Ended::Refused | Ended::Discarded), _) => End::Failed,
+            (
+                Some(UnreportedEnd::NotReached | UnreportedEnd::Refused | UnreportedEnd::Discarded),
+                _,
+            ) => End::Failed,
             (None, None) => match self.code {
                 Some(DONE) => End::Success,
                 Some(TIMED_OUT) => End::TimedOut,
@@ -63,16 +66,16 @@ impl RunEnd {
         let at = self.address.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
         let run = format!("run {}{at}", self.log_id);
         let mut words = match (self.result, self.stopping) {
-            (Some(Ended::Unconfirmed), _) => format!("{KILL_UNCONFIRMED}: {run}"),
-            (Some(Ended::Lost), _) => format!("{run} is lost"),
+            (Some(UnreportedEnd::Unconfirmed), _) => format!("{KILL_UNCONFIRMED}: {run}"),
+            (Some(UnreportedEnd::Lost), _) => format!("{run} is lost"),
             // None is there, or answers, or is idle.
-            (Some(Ended::NotReached), _) => "no executor could take it".to_owned(),
-            (Some(Ended::Refused), _) if self.address.is_none() => {
+            (Some(UnreportedEnd::NotReached), _) => "no executor could take it".to_owned(),
+            (Some(UnreportedEnd::Refused), _) if self.address.is_none() => {
                 "no executor was asked".to_owned()
             }
-            (Some(Ended::Refused), _) => format!("{run} was refused by its executor"),
-            (Some(Ended::Discarded), _) => "not run".to_owned(),
-            (Some(Ended::Stopped(why)), _) | (None, Some(why)) => match why {
+            (Some(UnreportedEnd::Refused), _) => format!("{run} was refused by its executor"),
+            (Some(UnreportedEnd::Discarded), _) => "not run".to_owned(),
+            (Some(UnreportedEnd::Stopped(why)), _) | (None, Some(why)) => match why {
                 StopWhy::Killed => format!("{run} was stopped"),
                 StopWhy::TimedOut => format!("{run} was stopped, because its time was over"),
                 StopWhy::Covered => {
@@ -96,7 +99,10 @@ impl RunEnd {
 
     /// Whether nothing of it was begun.
     fn is_before(&self) -> bool {
-        matches!(self.result, Some(Ended::NotReached | Ended::Refused | Ended::Discarded))
+        matches!(
+            self.result,
+            Some(UnreportedEnd::NotReached | UnreportedEnd::Refused | UnreportedEnd::Discarded)
+        )
     }
 }
 
@@ -128,7 +134,7 @@ pub fn outcome(ends: &[RunEnd]) -> Outcome {
     };
     let class = match worst {
         End::TimedOut => ErrorClass::Timeout,
-        _ if bad.iter().any(|end| end.result == Some(Ended::NotReached)) => {
+        _ if bad.iter().any(|end| end.result == Some(UnreportedEnd::NotReached)) => {
             ErrorClass::ConnectionLost
         }
         _ => ErrorClass::Other,

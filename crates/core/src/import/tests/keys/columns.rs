@@ -462,7 +462,7 @@ fn columns_of_pg_timetable() {
 fn chains_are_read_in_order_and_in_their_own_zone() {
     let mut tables = timetable_tables();
     let import = |tables: &SchedulerTables| {
-        let asked = crate::import::Asked { zone: None, ..asked() };
+        let asked = crate::import::ImportRequest { zone: None, ..asked() };
         import_tables(TableSystem::PgTimetable, tables, &asked, KINDS).map_err(|e| e.to_string())
     };
     let made = import(&tables).unwrap_or_else(|error| panic!("{error}"));
