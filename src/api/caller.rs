@@ -3,7 +3,7 @@
 use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::RequestOrigin;
 use crate::api::connection_limit::Connection;
-use crate::api::denied_requests::CallerName;
+use crate::api::denied_requests::RequestCaller;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::state::House;
 use crate::app::access::{Authority, KnownCaller};
@@ -73,7 +73,7 @@ pub struct Ask {
     /// The approved change that is carried out by this request.
     pub(super) approved: Option<Arc<ReplayedChange>>,
     /// Where a refusal is noted for the audit log.
-    name: CallerName,
+    request_caller: RequestCaller,
 }
 
 impl Caller {
@@ -102,13 +102,12 @@ impl Ask {
             (Some(approved), _) => Some(house.author_of(approved).await?),
             (None, needs) => Self::caller_of(house, parts, (&way, needs)).await?,
         };
-        let name = parts.extensions.get::<CallerName>().cloned().unwrap_or_default();
+        let request_caller = parts.extensions.get::<RequestCaller>().cloned().unwrap_or_default();
         if let Some(caller) = &caller {
             if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
                 connection.mark_known();
             }
-            // Asked twice of one request, it is the same caller.
-            let _same = name.0.set(caller.name.clone());
+            request_caller.set_name(&caller.name);
         }
         let scope = match needs {
             Needs::Everywhere(_) => PermissionScope::AllGroups,
@@ -132,7 +131,7 @@ impl Ask {
         }
         let lang = lang_of(&parts.headers);
         let headers = parts.headers.clone();
-        Ok(Self { house: house.clone(), caller, way, lang, headers, approved, name })
+        Ok(Self { house: house.clone(), caller, way, lang, headers, approved, request_caller })
     }
 
     async fn caller_of(
@@ -177,7 +176,7 @@ impl Ask {
     ) -> Result<(), Problem> {
         let grants = &self.caller()?.grants;
         if !grants.allow(Permission::View, group) {
-            self.name.note_hidden();
+            self.request_caller.note_hidden();
             return Err(Problem::not_found(what));
         }
         if !grants.allow(permission, group) {

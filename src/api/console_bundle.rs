@@ -122,6 +122,8 @@ struct Module {
     passed_on: BTreeSet<String>,
     /// Everything else, without comments.
     body: String,
+    /// Whether a text between backticks is open at the end of it.
+    is_in_template: bool,
 }
 
 impl Module {
@@ -129,6 +131,11 @@ impl Module {
         let mut module = Self::default();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
+            // Within a text between backticks a line is a line, whatever it begins with.
+            if module.is_in_template {
+                module.push(line);
+                continue;
+            }
             let is_list = line.starts_with("import ")
                 || line.starts_with("export {")
                 || line.starts_with("export *");
@@ -152,14 +159,19 @@ impl Module {
                 module.push(line);
             }
         }
+        if module.is_in_template {
+            return Err(format!("{path}: a text between backticks has no end"));
+        }
         Ok(module)
     }
 
     fn push(&mut self, line: &str) {
-        if !line.is_empty() {
+        if self.is_in_template || !line.is_empty() {
             self.body.push_str(line);
             self.body.push('\n');
         }
+        let marks = line.matches('`').count() - line.matches("\\`").count();
+        self.is_in_template ^= marks % 2 == 1;
     }
 
     /// `import {…} from '…';`, `export {…} from '…';`, `export * from '…';`
@@ -248,6 +260,14 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_out_of_a_text_between_backticks() {
+        let text = "const a = `one\n// two\n\nimport three`;\n\n// a comment\nconst b = '';\n";
+        let made = bundle(&sources(&[("js/app.js", text)]), "js/app.js", "js/words/");
+        let made = made.expect("a bundle");
+        assert!(made.contains("`one\n// two\n\nimport three`;\nconst b"), "{made}");
+    }
+
+    #[test]
     fn pages_are_in_it_and_words_stay_files() {
         let files = sources(&[
             (
@@ -279,6 +299,7 @@ mod tests {
             ("export let x = 1;\n", "js/app.js: export let x"),
             ("export default {};\n", "js/app.js: export default"),
             ("const a = import(name);\n", "js/app.js: an import of"),
+            ("const a = `b;\n", "js/app.js: a text between backticks"),
         ] {
             assert!(refused(text).contains(place), "{text}: {}", refused(text));
         }

@@ -22,21 +22,30 @@ const UNKNOWN_TOKEN: &str = "(unknown token)";
 
 /// Who sent a request; set once it is known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallerName(pub(super) Arc<OnceLock<String>>, Arc<AtomicBool>);
+pub(super) struct RequestCaller {
+    name: Arc<OnceLock<String>>,
+    /// Whether what was asked for is of a group that the caller does not see.
+    is_hidden: Arc<AtomicBool>,
+}
 
-impl CallerName {
+impl RequestCaller {
+    /// The caller is known. Asked twice of one request, it is the same.
+    pub(super) fn set_name(&self, name: &str) {
+        let _same = self.name.set(name.to_owned());
+    }
+
     /// What was asked for is of a group that the caller does not see; the answer is that there is no such thing.
     pub(super) fn note_hidden(&self) {
-        self.1.store(true, Ordering::Relaxed);
+        self.is_hidden.store(true, Ordering::Relaxed);
     }
 
     /// Whom a refusal is on record of: one that is known, or who showed a token that is not. A wrong path and a request
     /// without a login are nobody's.
     pub(super) fn denied(&self, status: StatusCode, shows_token: bool) -> Option<String> {
-        let is_hidden = self.1.load(Ordering::Relaxed);
+        let is_hidden = self.is_hidden.load(Ordering::Relaxed);
         match status {
-            StatusCode::FORBIDDEN => self.0.get().cloned(),
-            StatusCode::NOT_FOUND if is_hidden => self.0.get().cloned(),
+            StatusCode::FORBIDDEN => self.name.get().cloned(),
+            StatusCode::NOT_FOUND if is_hidden => self.name.get().cloned(),
             StatusCode::UNAUTHORIZED if shows_token => Some(UNKNOWN_TOKEN.to_owned()),
             _ => None,
         }

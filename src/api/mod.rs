@@ -78,7 +78,7 @@ pub use state::House;
 pub use tls::ListenerTls;
 
 use crate::api::client_address::{RequestOrigin, Transport};
-use crate::api::denied_requests::{CallerName, DeniedRequest};
+use crate::api::denied_requests::{DeniedRequest, RequestCaller};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
 use axum::Router;
@@ -185,7 +185,7 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let way = RequestOrigin::of(&parts, &house.doorway);
-    let caller = CallerName::default();
+    let caller = RequestCaller::default();
     parts.extensions.insert(caller.clone());
     let route = parts.extensions.get::<MatchedPath>().cloned();
     let (method, uri) = (parts.method.clone(), parts.uri.clone());

@@ -59,6 +59,8 @@ pub(super) struct DefinitionPlace {
 #[derive(Debug)]
 struct UserRequest {
     user: i64,
+    turns: Arc<Semaphore>,
+    definitions: Arc<Semaphore>,
     users: Arc<Mutex<HashMap<i64, UserTurns>>>,
 }
 
@@ -130,7 +132,7 @@ impl ReadLimits {
     /// The turn of an expensive request of this user.
     async fn enter(&self, user: i64) -> Result<ReadPlace, Problem> {
         let request = self.note_request(user)?;
-        let Some(own) = turn(self.turns(user).0).await else {
+        let Some(own) = turn(request.turns.clone()).await else {
             return Err(too_many("your other requests take long", "expensive_reads_per_user"));
         };
         let Some(all) = turn(self.all.clone()).await else {
@@ -142,7 +144,7 @@ impl ReadLimits {
     /// The turn to read a definition; it is held by the thread that reads it.
     pub(super) async fn enter_definition(&self, user: i64) -> Result<DefinitionPlace, Problem> {
         let request = self.note_request(user)?;
-        let Some(own) = turn(self.turns(user).1).await else {
+        let Some(own) = turn(request.definitions.clone()).await else {
             return Err(too_many("your other definitions are being read", "definitions_at_once"));
         };
         let Some(all) = turn(self.definitions.clone()).await else {
@@ -163,15 +165,8 @@ impl ReadLimits {
             return Err(too_many(&what, "expensive_reads_per_user"));
         }
         own.requests += 1;
-        Ok(UserRequest { user, users: self.users.clone() })
-    }
-
-    /// Of a user with a request that is counted: turns of requests, and of definitions.
-    fn turns(&self, user: i64) -> (Arc<Semaphore>, Arc<Semaphore>) {
-        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = users.get(&user);
-        let closed = || Arc::new(Semaphore::new(0));
-        own.map_or_else(|| (closed(), closed()), |own| (own.turns.clone(), own.definitions.clone()))
+        let (turns, definitions) = (own.turns.clone(), own.definitions.clone());
+        Ok(UserRequest { user, turns, definitions, users: self.users.clone() })
     }
 }
 
@@ -207,7 +202,10 @@ mod tests {
         let first = reads.enter(1).await.expect("a turn");
         let enter = |reads: Arc<ReadLimits>| tokio::spawn(async move { reads.enter(1).await });
         let waiting: Vec<_> = (0..WAITING_PER_TURN).map(|_| enter(reads.clone())).collect();
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let counted = |reads: &ReadLimits| reads.users.lock().expect("users")[&1].requests;
+        while counted(&reads) <= WAITING_PER_TURN {
+            tokio::task::yield_now().await;
+        }
         let refused = reads.enter(1).await.expect_err("too many wait");
         assert!(refused.detail.contains("you have 5"), "{refused}");
         drop(first);
