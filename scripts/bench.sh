@@ -17,7 +17,7 @@ batches=() triggers=() executors=()
 for scene in $(tr ',' ' ' <<<"${SCENARIO:-}"); do
     case $scene in
         steady | burst | flood | batches | idle | failover) triggers+=("$scene") ;;
-        registrations | told | runs) executors+=("$scene") ;;
+        registrations | told | runs | effects) executors+=("$scene") ;;
         *) batches+=("$scene") ;;
     esac
 done

@@ -26,7 +26,7 @@ pub(crate) fn ratio(name: impl Into<String>, unit: &'static str, value: f64) -> 
 /// What one scene came to on one database.
 pub(crate) struct Report {
     /// As one types it.
-    pub(crate) scene: &'static str,
+    pub(crate) scene: String,
     pub(crate) database: Database,
     /// Of the machine, before and after.
     pub(crate) load: (String, String),
@@ -55,7 +55,7 @@ pub(crate) fn table(all: &[Report]) -> String {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::ASCII_MARKDOWN);
         let names = group.iter().map(|r| r.database.name().to_owned());
-        let head = std::iter::once(group[0].scene.to_owned()).chain(names);
+        let head = std::iter::once(group[0].scene.clone()).chain(names);
         table.set_header(head);
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);

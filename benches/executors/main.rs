@@ -6,6 +6,10 @@
 #![expect(clippy::print_stdout, reason = "its figures are what it is for")]
 
 mod admin;
+#[expect(dead_code, reason = "shared with the benchmark of batches, which uses all of it")]
+#[path = "../batches/body.rs"]
+mod body;
+mod effects;
 mod fakes;
 #[expect(dead_code, reason = "shared with the other benchmark, which uses all of it")]
 #[path = "../common/figures.rs"]
@@ -19,12 +23,16 @@ mod pace;
 mod place;
 mod registrations;
 mod runs;
+#[expect(dead_code, reason = "shared with the benchmark of triggers, which uses all of it")]
+#[path = "../triggers/schedules.rs"]
+mod schedules;
 #[path = "../common/slow_line.rs"]
 mod slow_line;
 mod told;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
+use effects::{Load, Work};
 use figures::{Report, table};
 use place::{Database, Place};
 
@@ -37,6 +45,8 @@ pub(crate) enum Scene {
     Told,
     /// 500 runs each second through ten executors, from the open batch to the end of the job
     Runs,
+    /// Schedules of every second, each of which opens a batch of one job: how late the jobs have ended
+    Effects,
 }
 
 impl Scene {
@@ -45,6 +55,7 @@ impl Scene {
             Self::Registrations => "registrations",
             Self::Told => "told",
             Self::Runs => "runs",
+            Self::Effects => "effects",
         }
     }
 }
@@ -58,6 +69,18 @@ pub(crate) struct Args {
     /// On which databases; on all unless given
     #[arg(long, value_enum, value_delimiter = ',')]
     db: Vec<Database>,
+    /// What the jobs of `effects` do; everything unless given
+    #[arg(long, value_enum, value_delimiter = ',')]
+    work: Vec<Work>,
+    /// Firings each second of `effects`; 20, 100, 300 and 1,000 unless given, 100 where no scene is named
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: Vec<u32>,
+    /// For how many seconds `effects` fires
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    seconds: u32,
+    /// `engine.max_parallel` of the process for `effects`: how many jobs it runs at once
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    max_parallel: u32,
     /// One line of JSON for each scene and database in place of tables
     #[arg(long)]
     json: bool,
@@ -86,6 +109,27 @@ impl Args {
             return Size { executors: (50, 1), told: (10, 10, 1), runs: (20, 2) };
         }
         Size { executors: (1_000, 30), told: (40, 50, 20), runs: (500, 20) }
+    }
+
+    /// What `scene` is measured with, one after the other; of most scenes there is one form.
+    fn loads(&self, scene: Scene) -> Vec<Option<Load>> {
+        if scene != Scene::Effects {
+            return vec![None];
+        }
+        let works = match self.work.as_slice() {
+            [] => Work::value_variants(),
+            given => given,
+        };
+        let (rates, seconds) = match self.rate.as_slice() {
+            _ if self.smoke => (&[5][..], 2),
+            [] if self.scenes.is_empty() => (&[100][..], self.seconds),
+            [] => (&[20, 100, 300, 1_000][..], self.seconds),
+            given => (given, self.seconds),
+        };
+        let load = |work: &Work, rate: &u32| {
+            Some(Load { work: *work, rate: *rate, seconds, max_parallel: self.max_parallel })
+        };
+        works.iter().flat_map(|work| rates.iter().map(move |rate| load(work, rate))).collect()
     }
 }
 
@@ -116,19 +160,25 @@ async fn measure(args: &Args) -> Result<Vec<Report>> {
         given => given.to_vec(),
     };
     let mut all = Vec::new();
-    for scene in scenes {
+    let forms = scenes.into_iter();
+    let forms =
+        forms.flat_map(|scene| args.loads(scene).into_iter().map(move |load| (scene, load)));
+    for (scene, load) in forms {
+        let name = load.map_or(String::new(), |load| format!(" {load}"));
+        let name = format!("{}{name}", scene.word());
         for database in &databases {
-            eprintln_progress(scene, *database);
+            eprintln_progress(&name, *database);
             let place = Place::make(*database).await?;
             let before = machine::load();
-            let measured = match scene {
-                Scene::Registrations => registrations::measure(&place, size.executors).await,
-                Scene::Told => told::measure(&place, size.told).await,
-                Scene::Runs => runs::measure(&place, size.runs).await,
+            let measured = match (scene, load) {
+                (Scene::Registrations, _) => registrations::measure(&place, size.executors).await,
+                (Scene::Told, _) => told::measure(&place, size.told).await,
+                (Scene::Runs, _) => runs::measure(&place, size.runs).await,
+                (Scene::Effects, load) => effects::measure(&place, load.unwrap_or_default()).await,
             };
             place.remove().await?;
             let report = Report {
-                scene: scene.word(),
+                scene: name.clone(),
                 database: *database,
                 load: (before, machine::load()),
                 rows: measured?,
@@ -143,6 +193,6 @@ async fn measure(args: &Args) -> Result<Vec<Report>> {
 }
 
 #[expect(clippy::print_stderr, reason = "a run takes minutes")]
-fn eprintln_progress(scene: Scene, database: Database) {
-    eprintln!("bench: {} on {} (load {})", scene.word(), database.name(), machine::load());
+fn eprintln_progress(name: &str, database: Database) {
+    eprintln!("bench: {name} on {} (load {})", database.name(), machine::load());
 }

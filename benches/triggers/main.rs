@@ -157,7 +157,7 @@ async fn measure(args: &Args, seen: &capture::Seen) -> Result<Vec<Report>> {
             };
             place.remove().await?;
             let report = Report {
-                scene: word(scene),
+                scene: word(scene).to_owned(),
                 database: *database,
                 load: (before, machine::load()),
                 rows: measured?,

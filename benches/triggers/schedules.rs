@@ -24,6 +24,8 @@ pub(crate) struct Wanted {
     pub(crate) from: Millis,
     /// What it opens; nothing for one that does nothing.
     pub(crate) order: Option<String>,
+    /// What becomes of planned times that were missed.
+    pub(crate) misfire: Misfire,
 }
 
 /// Every so many seconds, half of them by cron in another zone, half by rate; the grids of neighbours
@@ -38,7 +40,13 @@ pub(crate) fn every(number: u32, seconds: u32, from: Millis) -> Result<Wanted> {
         ),
     };
     let created = Millis((from.0 / 60_000) * 60_000).plus(i64::from(phase) * 1_000 - 60_000);
-    Ok(Wanted { timing: Timing::plain(schedule, zone), created, from, order: None })
+    Ok(Wanted {
+        timing: Timing::plain(schedule, zone),
+        created,
+        from,
+        order: None,
+        misfire: Misfire::default(),
+    })
 }
 
 /// Once an hour, at the second of `at`.
@@ -46,7 +54,13 @@ pub(crate) fn hourly(at: Millis) -> Result<Wanted> {
     let second = at.0.div_euclid(1_000);
     let text = format!("{} {} * * * ?", second % 60, second / 60 % 60);
     let timing = Timing::plain(Schedule::Cron(Cron::parse(&text)?), chrono_tz::Asia::Shanghai);
-    Ok(Wanted { timing, created: at.plus(-60_000), from: at, order: None })
+    Ok(Wanted {
+        timing,
+        created: at.plus(-60_000),
+        from: at,
+        order: None,
+        misfire: Misfire::default(),
+    })
 }
 
 /// Writes them, with keys from 1 on.
@@ -121,7 +135,7 @@ fn trigger(number: i64, wanted: &Wanted) -> Result<Trigger> {
         timing: wanted.timing.clone(),
         handler: handler.to_owned(),
         order: wanted.order.as_deref().map(serde_json::from_str).transpose()?,
-        misfire: Misfire::default(),
+        misfire: wanted.misfire,
         overlap: Overlap::Parallel,
         retry_count: 3,
         retry_delay_sec: 10,

@@ -7,6 +7,7 @@ mod backfill;
 mod batch;
 mod breach;
 mod calendar;
+mod claim;
 mod definition;
 mod door;
 mod history;
@@ -126,6 +127,8 @@ suite! {
             calendars_are_put_read_and_removed
             calendars_of_a_transaction_that_fails_stay_as_they_were
             a_hand_in_the_tables_is_told_apart;
+        claim:
+            a_look_that_was_planned_on_empty_tables_reads_no_jobs;
         trigger:
             a_schedule_comes_back_as_it_went_in
             what_is_due_comes_in_the_order_of_time
