@@ -8,6 +8,7 @@ use procession::api::Door;
 use procession::app::App;
 use procession::db::{Db, Settings};
 use procession::domain::source::DialectName;
+use procession::domain::time::Millis;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store::{self, node::Stay};
@@ -233,6 +234,33 @@ async fn a_row_that_another_session_locks_is_told_of(bench: Bench) {
     house.close().await;
 }
 
+/// As when more schedules fire than the processes may dispatch at once, or all are drained.
+async fn a_batch_that_no_process_takes_is_told_of(bench: Bench) {
+    let mut process = bench.process().await;
+    let house = House::of(&process, &bench).await;
+    let line = async || {
+        let (status, said) = house.get("/readyz").await;
+        let line = said.lines().find(|line| line.starts_with("batches")).map(str::to_owned);
+        (status, line.unwrap_or(said))
+    };
+    let defs = defs("jobs:\n  A: { type: NOOP }\n");
+    let opened = process.open(&defs, &order(), "test").await.expect("it is opened");
+    assert!(line().await.1.ends_with("open ones are taken"), "it has one: {:?}", line().await);
+    let mut tx = bench.db.begin().await.expect("begin");
+    let now = Millis::from(tx.server_time().await.expect("the time"));
+    let give_back = "UPDATE job_batch SET owner = NULL, update_time = ? WHERE batch_id = ?";
+    let values = [now.plus(-90_000).to_utc().into(), opened[0].0.into()];
+    assert_eq!(tx.execute(give_back, &values).await.expect(give_back), 1);
+    tx.commit().await.expect("commit");
+    // An answer of the database is the present one for a second.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    bench.clock.advance(1_100);
+    let (status, said) = line().await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    assert!(said.starts_with("batches      LOOK   an open one has waited for 9"), "{said}");
+    house.close().await;
+}
+
 async fn another_schema_is_not_ready(bench: Bench) {
     let process = bench.process().await;
     let house = House::of(&process, &bench).await;
@@ -336,6 +364,7 @@ on_each_database! {
     another_schema_is_not_ready
     one_that_cannot_write_is_not_ready
     a_row_that_another_session_locks_is_told_of
+    a_batch_that_no_process_takes_is_told_of
     what_ran_is_counted_and_nothing_of_it_told
 }
 

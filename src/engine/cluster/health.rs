@@ -10,7 +10,7 @@ use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
 use crate::engine::cluster::process::Process;
 use crate::engine::observe::metrics::Meter;
-use crate::store::{self, Db};
+use crate::store::{self, Db, claim};
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct Vitals {
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// `database`, `schema`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
+    /// `database`, `schema`, `batches`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
     /// `certificates`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
@@ -61,7 +61,18 @@ impl Reason {
 #[derive(Default)]
 struct DatabaseHealth {
     answer: Option<(Uptime, Answer)>,
+    /// For how long the batch has waited that waits longest for a process; with the last answer.
+    waited_ms: Option<i64>,
     slow: Option<(Uptime, SlowFacts)>,
+}
+
+/// What the database said when it was asked.
+struct Answered {
+    /// How long the first answer took.
+    after_ms: i64,
+    /// For how long the batch has waited that waits longest for a process.
+    waited_ms: Option<i64>,
+    facts: SlowFacts,
 }
 
 /// What changes with a release or by an administrator.
@@ -139,9 +150,10 @@ impl Vitals {
                 let asked = asked.await;
                 let now = self.clock.uptime();
                 let answer = match asked {
-                    Ok(Ok((took, facts))) => {
-                        seen.slow = known.or(Some((now, facts)));
-                        Answer::After(took)
+                    Ok(Ok(answered)) => {
+                        seen.slow = known.or(Some((now, answered.facts)));
+                        seen.waited_ms = answered.waited_ms;
+                        Answer::After(answered.after_ms)
                     }
                     Ok(Err(error)) => {
                         tracing::debug!("the database does not answer: {error:#}");
@@ -156,27 +168,40 @@ impl Vitals {
         let facts = seen.slow.map(|(_, facts)| facts);
         let mut reasons = vec![answers(answer), schema(facts.map(|facts| facts.is_current))];
         reasons.extend(facts.map(|facts| durability(facts.is_durable)));
+        if matches!(answer, Answer::After(_)) {
+            reasons.push(batches_are_taken(seen.waited_ms));
+        }
         reasons
     }
 
-    /// How long an answer took, and what need not be asked each time.
-    async fn ping(&self, known: Option<SlowFacts>) -> Result<(i64, SlowFacts)> {
+    /// How long an answer took, which batches wait, and what need not be asked each time.
+    async fn ping(&self, known: Option<SlowFacts>) -> Result<Answered> {
         let asked = self.clock.uptime();
         let mut tx = self.db.read().await?;
-        tx.server_time().await?;
-        let took = self.clock.uptime().since(asked);
-        if let Some(known) = known {
-            tx.rollback().await?;
-            return Ok((took, known));
-        }
-        let is_durable = tx.durability_warnings().await?.is_empty();
-        tx.rollback().await?;
-        let is_current = match self.db.require_current().await.map_err(anyhow::Error::from) {
-            Ok(()) => true,
-            Err(error) if store::is_transient(&error) => return Err(error),
-            Err(_) => false,
+        let now = Millis::from(tx.server_time().await?);
+        let after_ms = self.clock.uptime().since(asked);
+        let facts = match known {
+            Some(facts) => facts,
+            None => SlowFacts {
+                is_durable: tx.durability_warnings().await?.is_empty(),
+                is_current: self.is_schema_current().await?,
+            },
         };
-        Ok((took, SlowFacts { is_current, is_durable }))
+        // The tables of another version may lack a column.
+        let waits_since = match facts.is_current {
+            true => claim::waits_since(&mut tx, now).await?,
+            false => None,
+        };
+        tx.rollback().await?;
+        Ok(Answered { after_ms, waited_ms: waits_since.map(|since| now.since(since)), facts })
+    }
+
+    async fn is_schema_current(&self) -> Result<bool> {
+        match self.db.require_current().await.map_err(anyhow::Error::from) {
+            Ok(()) => Ok(true),
+            Err(error) if store::is_transient(&error) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn lease(&self) -> Reason {
@@ -315,6 +340,27 @@ fn dispatches(failing: Option<(i64, &'static str)>) -> Reason {
     Reason { is_degraded: ok, ..Reason::new("dispatch", ok, detail) }
 }
 
+/// How long an open batch may wait for a process. Each that serves looks every second, and every five where it is told of
+/// new batches.
+const UNTAKEN_MS: i64 = 60_000;
+
+/// Whether open batches find a process: `waited_ms` is how long the oldest has waited that none has taken. They wait when
+/// every process has all it may take (16 batches for each of its `engine.max_parallel` jobs at once), is drained, or could
+/// not read them; at 1,000 firings a second and eight jobs at once 8,000 piled up in 20 s, and nothing said so.
+fn batches_are_taken(waited_ms: Option<i64>) -> Reason {
+    let waited_ms = waited_ms.unwrap_or(0);
+    let is_degraded = waited_ms > UNTAKEN_MS;
+    let detail = match is_degraded {
+        false => "open ones are taken".to_owned(),
+        true => format!(
+            "an open one has waited for {} s and no process takes it: more processes or a greater \
+             engine.max_parallel are needed, or the logs say why they leave it",
+            waited_ms / 1_000
+        ),
+    };
+    Reason { is_degraded, ..Reason::new("batches", true, detail) }
+}
+
 /// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
 fn durability(is_durable: bool) -> Reason {
     let detail = match is_durable {
@@ -367,6 +413,18 @@ mod tests {
         assert_eq!(state(Some((0, "locked"))), (true, true));
         assert_eq!(state(Some((DISPATCH_FAILS_MS, "locked"))), (false, false));
         assert!(dispatches(Some((41_000, "locked"))).detail.contains("for 41 s: locked"));
+    }
+
+    #[test]
+    fn a_batch_that_no_process_takes_degrades() {
+        let state = |waited| {
+            let reason = batches_are_taken(waited);
+            (reason.ok, reason.is_degraded)
+        };
+        assert_eq!(state(None), (true, false));
+        assert_eq!(state(Some(UNTAKEN_MS)), (true, false));
+        assert_eq!(state(Some(UNTAKEN_MS + 1)), (true, true));
+        assert!(batches_are_taken(Some(92_000)).detail.contains("for 92 s"));
     }
 
     #[test]
