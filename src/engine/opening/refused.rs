@@ -8,7 +8,7 @@ use crate::domain::time::Millis;
 pub enum Refused {
     /// It exists.
     #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
-        cure = cure(*.2))]
+        cure = cure(.0, .1, *.2))]
     Exists(String, String, BatchStatus),
     /// The new definition has other jobs or dependencies.
     #[error(
@@ -67,14 +67,18 @@ impl Refused {
     }
 }
 
-fn cure(status: BatchStatus) -> &'static str {
+fn cure(batch_no: &str, group: &str, status: BatchStatus) -> String {
+    let resume = format!("procession run --batch-no {batch_no} --group {group} --resume");
     match status {
         BatchStatus::Success | BatchStatus::Warning => {
-            "It is done; to run the jobs once more, give another batch number"
+            "It is done; to run the jobs once more, give another batch number".to_owned()
         }
-        BatchStatus::Running | BatchStatus::Killing => {
-            "To go on with it if its process died: --resume"
+        BatchStatus::Running | BatchStatus::Killing => format!(
+            "A process that serves goes on with it; follow it with: procession batch wait {batch_no} \
+             --group {group}. Where none serves and its own process has died: {resume}"
+        ),
+        BatchStatus::Failed | BatchStatus::Killed => {
+            format!("To go on from its failures: {resume}")
         }
-        BatchStatus::Failed | BatchStatus::Killed => "To go on from its failures: --resume",
     }
 }
