@@ -19,7 +19,7 @@ use crate::domain::time::Millis;
 use crate::engine::trigger::schedule_actions::{self, Deed, NotDone, Stands};
 use crate::store;
 use crate::store::audit::Operator;
-use crate::view::schedule::{as_json, opens};
+use crate::view::schedule::{ScheduleDetail, opens};
 use anyhow::Result as Done;
 use axum::http::Method;
 use schemars::JsonSchema;
@@ -82,9 +82,8 @@ struct Words {
 /// A schedule as it stands.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleState {
-    /// The schedule, as `schedule show --json` has it; none when it was removed, or not made yet.
     #[serde(flatten)]
-    schedule: BTreeMap<String, Value>,
+    outcome: ScheduleOutcome,
     /// What is allowed and probably not meant.
     warnings: Vec<String>,
     /// The time that was left out.
@@ -92,12 +91,36 @@ struct ScheduleState {
     skipped: Option<String>,
 }
 
+/// What became of a schedule.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum ScheduleOutcome {
+    /// It stands as it is said here.
+    Stored(Box<ScheduleDetail>),
+    /// It was only checked.
+    Checked {
+        /// Its keys, with all that is implied.
+        schedule: Box<TriggerWords>,
+    },
+    /// It is gone.
+    Removed {
+        /// Its code.
+        removed: String,
+        /// Its number; its firings are found by it.
+        id: i64,
+    },
+}
+
 impl ScheduleState {
-    fn of(stands: &Stands, skipped: Option<Millis>) -> Result<Self, Problem> {
-        let document = as_json(&stands.trigger, None)?;
-        let schedule = serde_json::from_value(document).map_err(anyhow::Error::from)?;
+    fn of(stands: &Stands, skipped: Option<Millis>) -> Self {
+        let outcome = ScheduleOutcome::Stored(ScheduleDetail::of(&stands.trigger, None).into());
         let warnings = stands.warnings.iter().map(ToString::to_string).collect();
-        Ok(Self { schedule, warnings, skipped: skipped.map(|at| at.to_string()) })
+        Self { outcome, warnings, skipped: skipped.map(|at| at.to_string()) }
+    }
+
+    fn checked(def: &TriggerDef) -> Self {
+        let schedule = Box::new(def.clone().into());
+        Self { outcome: ScheduleOutcome::Checked { schedule }, warnings: Vec::new(), skipped: None }
     }
 }
 
@@ -196,13 +219,12 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<ScheduleState, Problem
     }
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
-        let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
-        return Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None });
+        return Ok(ScheduleState::checked(&def));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (None, Some(&def)), &defs, reason)?;
     let stands = schedule_actions::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
-    ScheduleState::of(&stands.map_err(unsound)?, None)
+    Ok(ScheduleState::of(&stands.map_err(unsound)?, None))
 }
 
 async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Problem> {
@@ -230,14 +252,13 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Prob
     }
     let expected = app.expected(&defs, std::slice::from_ref(&def), now).await?;
     if sent.dry_run {
-        let schedule = BTreeMap::from([("schedule".to_owned(), serde_json::json!(def))]);
-        return Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None });
+        return Ok(ScheduleState::checked(&def));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (Some(&was), Some(&def)), &defs, reason)?;
     let deed = deed(&by, reason, now);
     let stands = schedule_actions::edit(&app.db, &was.def.code, &make, &expected, deed).await;
-    ScheduleState::of(&stands.map_err(unsound)?, None)
+    Ok(ScheduleState::of(&stands.map_err(unsound)?, None))
 }
 
 /// Passes when a schedule may be made, changed or removed now. The revision is part of what is approved: whatever is done
@@ -298,9 +319,9 @@ async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<ScheduleState, Probl
     pass_four_eyes(&ask, (Some(&was), None), &ask.house.app.definition().await?, reason)?;
     let now = authorize::now(&ask).await?;
     schedule_actions::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
-    let gone = serde_json::json!({"removed": was.def.code, "id": was.trigger_id});
-    let schedule = serde_json::from_value(gone).map_err(anyhow::Error::from)?;
-    Ok(ScheduleState { schedule, warnings: Vec::new(), skipped: None })
+    let (removed, id) = (was.def.code.to_string(), was.trigger_id.0);
+    let outcome = ScheduleOutcome::Removed { removed, id };
+    Ok(ScheduleState { outcome, warnings: Vec::new(), skipped: None })
 }
 
 #[derive(Clone, Copy)]
@@ -320,16 +341,13 @@ async fn stand(
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
     let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
-    match wish {
-        ScheduleActionRequest::Pause => {
-            ScheduleState::of(&schedule_actions::pause(db, code, deed).await?, None)
-        }
-        ScheduleActionRequest::Resume => {
-            ScheduleState::of(&schedule_actions::resume(db, code, deed).await?, None)
-        }
+    let (stands, skipped) = match wish {
+        ScheduleActionRequest::Pause => (schedule_actions::pause(db, code, deed).await?, None),
+        ScheduleActionRequest::Resume => (schedule_actions::resume(db, code, deed).await?, None),
         ScheduleActionRequest::SkipNext => {
             let (skipped, stands) = schedule_actions::skip_next(db, code, deed).await?;
-            ScheduleState::of(&stands, Some(skipped.planned))
+            (stands, Some(skipped.planned))
         }
-    }
+    };
+    Ok(ScheduleState::of(&stands, skipped))
 }

@@ -8,22 +8,22 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::FromGroups;
 use crate::domain::access::Permission;
-use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
+use crate::domain::id::{CalendarCode, TriggerCode};
 use crate::domain::job::{Definition, Group};
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::firing::FiringId;
 use crate::domain::schedule::trigger::{NumberRule, Trigger, TriggerStatus, TriggerWords};
-use crate::domain::schedule::{Schedule, Timing, read_zone};
+use crate::domain::schedule::{self, Timing, read_zone};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
-use crate::view::schedule::{as_json, firing_json, opens, sentences};
-use crate::view::schedule_next::{self, FiringPreviewRequest, MOST};
+use crate::view::schedule::{FiringDetail, ScheduleDetail, Sentences, opens};
+use crate::view::schedule_next::{self, FiringPreviewRequest, MOST, SchedulePreview};
 use axum::http::Method;
 use chrono_tz::Tz;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -68,7 +68,51 @@ fn sees(ask: &Ask, t: &Trigger, groups: &[Group]) -> bool {
     opened.iter().any(|group| ask.allows(Permission::View, group)) || (opened.is_empty() && all())
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListSchedulesQuery) -> Result<Page<Value>, Problem> {
+/// A schedule of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ScheduleSummary {
+    #[serde(flatten)]
+    detail: ScheduleDetail,
+    /// What it means.
+    sentence: Sentences,
+}
+
+/// A schedule, and what it opens.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Schedule {
+    #[serde(flatten)]
+    summary: ScheduleSummary,
+    /// The groups whose batches it opens, as far as the caller sees them.
+    opens: Vec<String>,
+}
+
+/// When a schedule fires next, and what it means.
+#[derive(Debug, Serialize, JsonSchema)]
+struct NextFirings {
+    #[serde(flatten)]
+    preview: SchedulePreview,
+    /// What it means.
+    sentence: Sentences,
+}
+
+/// What a cron expression means, and when it fires next.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CronPreview {
+    #[serde(flatten)]
+    firings: NextFirings,
+    /// The expression.
+    expression: String,
+    /// How it was read: `quartz` or `classic`.
+    dialect: String,
+    /// What the expression alone means.
+    cron_sentence: Sentences,
+}
+
+async fn list(
+    ask: Ask,
+    _: Nothing,
+    which: ListSchedulesQuery,
+) -> Result<Page<ScheduleSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let status = which.status.as_deref().map(|word| {
         let found = TriggerStatus::ALL.into_iter().find(|s| s.as_str() == word);
@@ -100,19 +144,18 @@ async fn list(ask: Ask, _: Nothing, which: ListSchedulesQuery) -> Result<Page<Va
     found.truncate(limit + 1);
     let place = |t: &Trigger| t.def.code.to_string();
     let Page { items, next } = Page::of(found, limit, place);
-    let mut documents = Vec::new();
+    let mut summaries = Vec::new();
     for t in &items {
-        documents.push(document(&mut tx, t).await?);
+        summaries.push(summary(&mut tx, t).await?);
     }
-    Ok(Page { items: documents, next })
+    Ok(Page { items: summaries, next })
 }
 
 /// A schedule with its last firing and what it means.
-async fn document(tx: &mut Tx, t: &Trigger) -> Result<Value, Problem> {
+async fn summary(tx: &mut Tx, t: &Trigger) -> Result<ScheduleSummary, Problem> {
     let last = store::firing::of_trigger(tx, t.trigger_id, 1).await?.pop();
-    let mut document = as_json(t, last.as_ref())?;
-    document["sentence"] = sentences(&t.def.timing);
-    Ok(document)
+    let detail = ScheduleDetail::of(t, last.as_ref());
+    Ok(ScheduleSummary { detail, sentence: Sentences::of(&t.def.timing) })
 }
 
 /// The schedule that is meant, if the caller sees it.
@@ -124,15 +167,13 @@ async fn found(ask: &Ask, tx: &mut Tx, at: &CodePath) -> Result<Trigger, Problem
     if sees(ask, &found, &groups) { Ok(found) } else { Err(missing()) }
 }
 
-async fn one(ask: Ask, at: CodePath, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: CodePath, _: Nothing) -> Result<Schedule, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
     let (groups, _) = store::job::audience(&mut tx).await?;
     let seen = opens(&t.def, &groups).into_iter().filter(|g| ask.allows(Permission::View, g));
-    let seen: Vec<GroupCode> = seen.cloned().collect();
-    let mut document = document(&mut tx, &t).await?;
-    document["opens"] = json!(seen);
-    Ok(document)
+    let opens = seen.map(ToString::to_string).collect();
+    Ok(Schedule { summary: summary(&mut tx, &t).await?, opens })
 }
 
 /// How far to look.
@@ -145,7 +186,7 @@ struct Ahead {
     from: Option<String>,
 }
 
-async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
+async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<NextFirings, Problem> {
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let t = found(&ask, &mut tx, &at).await?;
@@ -154,13 +195,13 @@ async fn next(ask: Ask, at: CodePath, ahead: Ahead) -> Result<Value, Problem> {
     shown(&ask, &asked, (ahead.n, ahead.from.as_deref()), now).await
 }
 
-/// The document of what fires.
+/// What fires, and what does not.
 async fn shown(
     ask: &Ask,
     asked: &FiringPreviewRequest,
     (n, from): (Option<u32>, Option<&str>),
     now: Millis,
-) -> Result<Value, Problem> {
+) -> Result<NextFirings, Problem> {
     let count = match n.unwrap_or(20) {
         n @ 1..=MOST => n as usize,
         n => return Err(Problem::unreadable(format!("n is {n}; it may be 1 to {MOST}"))),
@@ -172,20 +213,17 @@ async fn shown(
     };
     let calendars = ask.house.app.calendars().await?;
     asked.check(after, now, &calendars).map_err(anyhow::Error::from)?;
-    let mut document = match asked.timing.schedule.is_clocked() {
+    let preview = match asked.timing.schedule.is_clocked() {
         true => {
             let shown = schedule_next::look(asked, &calendars, after, count)?;
-            schedule_next::as_json(asked, &shown)
+            SchedulePreview::of(asked, &shown)
         }
-        false => json!({
-            "schedule": asked.code, "time_zone": asked.timing.zone.name(), "next": [], "skipped": [],
-        }),
+        false => SchedulePreview::empty(asked),
     };
-    document["sentence"] = sentences(&asked.timing);
-    Ok(document)
+    Ok(NextFirings { preview, sentence: Sentences::of(&asked.timing) })
 }
 
-async fn firings(ask: Ask, at: CodePath, past: Part) -> Result<Page<Value>, Problem> {
+async fn firings(ask: Ask, at: CodePath, past: Part) -> Result<Page<FiringDetail>, Problem> {
     let limit = page::limit(past.limit)?;
     let before: Option<(i64, i64)> = page::read_cursor(past.cursor.as_deref())?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
@@ -200,7 +238,7 @@ async fn firings(ask: Ask, at: CodePath, past: Part) -> Result<Page<Value>, Prob
         }
     };
     let Page { items, next } = Page::of(all, limit, |f| (f.planned_at.0, f.firing_id.0));
-    Ok(Page { items: items.iter().map(|f| firing_json(f, zone)).collect(), next })
+    Ok(Page { items: items.iter().map(|f| FiringDetail::of(f, zone)).collect(), next })
 }
 
 /// A schedule that is not stored.
@@ -217,7 +255,7 @@ struct Tried {
     from: Option<String>,
 }
 
-async fn preview(ask: Ask, _: Nothing, tried: Tried) -> Result<Value, Problem> {
+async fn preview(ask: Ask, _: Nothing, tried: Tried) -> Result<NextFirings, Problem> {
     let now = authorize::now(&ask).await?;
     let unreadable = |e: serde_json::Error| Problem::refused(format!("words: {e}"));
     let words: TriggerWords = serde_json::from_value(tried.words).map_err(unreadable)?;
@@ -251,20 +289,17 @@ struct Expression {
     n: Option<u32>,
 }
 
-async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<Value, Problem> {
+async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<CronPreview, Problem> {
     let cron = Cron::parse(&asked.expr).map_err(|e| Problem::refused(e.to_string()))?;
     let zone = asked.zone.as_deref().map(read_zone).transpose();
     let zone = zone.map_err(anyhow::Error::from)?.unwrap_or(Tz::UTC);
     let calendar = asked.calendar.as_deref().map(CalendarCode::parse).transpose();
     let calendar = calendar.map_err(anyhow::Error::from)?;
-    let words = (cron.sentence(Lang::En), cron.sentence(Lang::Zh), cron.dialect());
-    let timing = Timing { calendar, ..Timing::plain(Schedule::Cron(cron), zone) };
+    let cron_sentence = Sentences { en: cron.sentence(Lang::En), zh: cron.sentence(Lang::Zh) };
+    let dialect = format!("{:?}", cron.dialect()).to_lowercase();
+    let timing = Timing { calendar, ..Timing::plain(schedule::Schedule::Cron(cron), zone) };
     let now = authorize::now(&ask).await?;
-    let mut document =
-        shown(&ask, &FiringPreviewRequest::written(timing, None, now), (asked.n, None), now)
-            .await?;
-    document["expression"] = json!(asked.expr);
-    document["dialect"] = json!(format!("{:?}", words.2).to_lowercase());
-    document["cron_sentence"] = json!({"en": words.0, "zh": words.1});
-    Ok(document)
+    let asked_for = FiringPreviewRequest::written(timing, None, now);
+    let firings = shown(&ask, &asked_for, (asked.n, None), now).await?;
+    Ok(CronPreview { firings, expression: asked.expr, dialect, cron_sentence })
 }

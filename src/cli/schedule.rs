@@ -12,7 +12,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::trigger::schedule_actions::{self, NotDone};
 use crate::store::audit::{Entry, Filter};
 use crate::store::{self, Tx};
-use crate::view::schedule as schedule_docs;
+use crate::view::schedule::{FiringDetail, ScheduleDetail};
 use anyhow::{Context as _, Result};
 use chrono_tz::Tz;
 use clap::{Args, Subcommand};
@@ -115,8 +115,8 @@ async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
     drop(tx);
     app.close().await;
     if global.json {
-        let row = |t: &Trigger| schedule_docs::as_json(t, last.get(&t.trigger_id));
-        out::json(&all.iter().map(row).collect::<Result<Vec<_>>>()?.into())?;
+        let row = |t: &Trigger| ScheduleDetail::of(t, last.get(&t.trigger_id));
+        out::document(&all.iter().map(row).collect::<Vec<_>>())?;
         return Ok(VerbResult::Well);
     }
     let lang = global.lang();
@@ -152,9 +152,8 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
     let last = store::firing::of_trigger(&mut tx, found.trigger_id, 1).await?.pop();
     drop(tx);
     app.close().await;
-    let document = schedule_docs::as_json(&found, last.as_ref())?;
     if global.json {
-        out::json(&document)?;
+        out::document(&ScheduleDetail::of(&found, last.as_ref()))?;
     } else {
         out::line(&schedule_words::whole(&found, last.as_ref(), global.lang())?);
     }
@@ -186,7 +185,7 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
     let code = found.map(|t| t.def.code);
     if global.json {
-        let rows: Vec<_> = all.iter().map(|f| schedule_docs::firing_json(f, zone)).collect();
+        let rows: Vec<_> = all.iter().map(|f| FiringDetail::of(f, zone)).collect();
         out::json(&json!({"schedule": code, "id": id, "firings": rows}))?;
         return Ok(VerbResult::Well);
     }

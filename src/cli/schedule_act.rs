@@ -11,7 +11,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::trigger::schedule_actions::{self, Deed, FROM_FILE, Stands};
 use crate::store::audit::Operator;
-use crate::view::schedule::{as_json, local};
+use crate::view::schedule::{ScheduleDetail, local};
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::Args;
@@ -277,7 +277,8 @@ fn said(global: &Global, stands: &Stands) -> Result<VerbResult> {
         out::note(&format!("warning: {warning}"));
     }
     if global.json {
-        return out::json(&as_json(&stands.trigger, None)?).map(|()| VerbResult::Well);
+        return out::document(&ScheduleDetail::of(&stands.trigger, None))
+            .map(|()| VerbResult::Well);
     }
     out::line(&schedule_words::stands(&stands.trigger, global.lang()));
     if let Some(next) = stands.next.as_ref().filter(|next| !next.why.is_empty()) {

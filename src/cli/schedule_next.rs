@@ -13,7 +13,7 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::view::schedule::local;
 use crate::view::schedule_next::{
-    self, FiringPreview, FiringPreviewRequest, MOST, as_json, look, weekday,
+    self, FiringPreview, FiringPreviewRequest, MOST, SchedulePreview, look, weekday,
 };
 use anyhow::Result;
 use chrono_tz::Tz;
@@ -72,7 +72,7 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<VerbResult>
     }
     let shown = look(&asked, &calendars, after, usize::try_from(args.count)?)?;
     if global.json {
-        return out::json(&as_json(&asked, &shown)).map(|()| VerbResult::Well);
+        return out::document(&SchedulePreview::of(&asked, &shown)).map(|()| VerbResult::Well);
     }
     print(&asked, &shown, lang)?;
     Ok(VerbResult::Well)

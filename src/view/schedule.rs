@@ -7,9 +7,9 @@ use crate::domain::schedule::firing::Firing;
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerWords};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use anyhow::Result;
 use chrono_tz::Tz;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Local time and offset: `2026-12-31 18:00:00 +08:00`.
 pub fn local(at: Millis, zone: Tz) -> String {
@@ -29,33 +29,114 @@ pub fn opens<'a>(def: &TriggerDef, groups: &'a [Group]) -> Vec<&'a GroupCode> {
     groups.iter().filter(opened).map(|g| &g.code).collect()
 }
 
-/// A schedule, and its last firing.
-pub fn as_json(t: &Trigger, last: Option<&Firing>) -> Result<Value> {
-    let zone = t.def.timing.zone;
-    Ok(json!({
-        "schedule": serde_json::to_value(&t.def)?,
-        "id": t.trigger_id, "status": t.status.as_str(), "reason": t.reason, "origin": t.origin,
-        "revision": t.revision, "create_time": t.create_time.to_string(),
-        "next_time": t.next_time.map(|at| at.to_string()),
-        "next_local": t.next_time.map(|at| local(at, zone)),
-        "last_time": t.last_time.map(|at| at.to_string()),
-        "last": last.map(|f| firing_json(f, zone)),
-    }))
+/// A schedule, and where it stands.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ScheduleDetail {
+    /// Its keys, as a definition file has them.
+    pub schedule: TriggerWords,
+    /// Its number.
+    pub id: i64,
+    /// `ENABLED`, `PAUSED` or `ENDED`.
+    pub status: &'static str,
+    /// Why it does not fire, if it does not.
+    pub reason: Option<String>,
+    /// Where it came from: a definition file, the command line, an importer.
+    pub origin: String,
+    /// Counts its changes; sent as `if_revision` with the next one.
+    pub revision: i64,
+    /// When it was made, UTC.
+    pub create_time: String,
+    /// When it fires next, UTC.
+    pub next_time: Option<String>,
+    /// The same by the wall clock of its zone: `2026-12-31 18:00:00 +08:00`.
+    pub next_local: Option<String>,
+    /// The newest planned time that has a firing, UTC.
+    pub last_time: Option<String>,
+    /// What became of that.
+    pub last: Option<FiringDetail>,
 }
 
-/// What a schedule means, as a sentence in both languages.
-pub fn sentences(timing: &Timing) -> Value {
-    json!({"en": timing.sentence(Lang::En), "zh": timing.sentence(Lang::Zh)})
+impl ScheduleDetail {
+    /// A schedule with its last firing.
+    pub fn of(t: &Trigger, last: Option<&Firing>) -> Self {
+        let zone = t.def.timing.zone;
+        Self {
+            schedule: t.def.clone().into(),
+            id: t.trigger_id.0,
+            status: t.status.as_str(),
+            reason: t.reason.clone(),
+            origin: t.origin.clone(),
+            revision: t.revision,
+            create_time: t.create_time.to_string(),
+            next_time: t.next_time.map(|at| at.to_string()),
+            next_local: t.next_time.map(|at| local(at, zone)),
+            last_time: t.last_time.map(|at| at.to_string()),
+            last: last.map(|firing| FiringDetail::of(firing, zone)),
+        }
+    }
 }
 
-/// A firing.
-pub fn firing_json(f: &Firing, zone: Tz) -> Value {
-    json!({
-        "firing_id": f.firing_id, "planned_at": f.planned_at.to_string(),
-        "planned_local": local(f.planned_at, zone), "nominal_date": f.nominal_date,
-        "source": f.source.as_str(), "status": f.status.as_str(), "batch_no": f.batch_no,
-        "fire_at": f.fire_at.to_string(), "fired_at": f.fired_at.map(|at| at.to_string()),
-        "attempt": f.attempt, "reason": f.reason,
-        "missed_until": f.missed_until.map(|at| at.to_string()),
-    })
+/// What something means, as a sentence in both languages.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Sentences {
+    /// In English.
+    pub en: String,
+    /// In Chinese.
+    pub zh: String,
+}
+
+impl Sentences {
+    /// What a timing means.
+    pub fn of(timing: &Timing) -> Self {
+        Self { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
+    }
+}
+
+/// A planned time of a schedule, and what became of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FiringDetail {
+    /// Its number.
+    pub firing_id: i64,
+    /// The planned time, UTC.
+    pub planned_at: String,
+    /// The same by the wall clock of the schedule's zone.
+    pub planned_local: String,
+    /// The day that batch numbers are worked out from.
+    pub nominal_date: Option<String>,
+    /// What made it: `cron`, a misfire, an event, a person.
+    pub source: &'static str,
+    /// `PENDING`, `WAITING`, or how it ended: `FIRED`, `MISFIRED`, `SKIPPED`, `FAILED`.
+    pub status: &'static str,
+    /// The batch number that it opened.
+    pub batch_no: Option<String>,
+    /// When it is to be done, UTC.
+    pub fire_at: String,
+    /// When it was done, UTC.
+    pub fired_at: Option<String>,
+    /// Attempts to open its batches that failed.
+    pub attempt: u32,
+    /// Why, as the operator or the program gave it.
+    pub reason: Option<String>,
+    /// End of the span whose planned times it stands for, UTC.
+    pub missed_until: Option<String>,
+}
+
+impl FiringDetail {
+    /// A firing of a schedule in this zone.
+    pub fn of(f: &Firing, zone: Tz) -> Self {
+        Self {
+            firing_id: f.firing_id.0,
+            planned_at: f.planned_at.to_string(),
+            planned_local: local(f.planned_at, zone),
+            nominal_date: f.nominal_date.map(|day| day.to_string()),
+            source: f.source.as_str(),
+            status: f.status.as_str(),
+            batch_no: f.batch_no.clone(),
+            fire_at: f.fire_at.to_string(),
+            fired_at: f.fired_at.map(|at| at.to_string()),
+            attempt: f.attempt,
+            reason: f.reason.clone(),
+            missed_until: f.missed_until.map(|at| at.to_string()),
+        }
+    }
 }

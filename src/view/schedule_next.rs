@@ -4,7 +4,7 @@ use crate::domain::calendar::Calendars;
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::firing::{Firing, FiringStatus, Source};
 use crate::domain::schedule::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
-use crate::domain::schedule::{Anchor, Occurrence, Skipped, Timing};
+use crate::domain::schedule::{Anchor, Occurrence, Reason, Skipped, Swallowed, Timing};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, at_wall_clock};
 use crate::engine::trigger::schedule_actions;
@@ -13,7 +13,8 @@ use crate::view::schedule::local;
 use anyhow::Result;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Weekday};
 use chrono_tz::Tz;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Firings shown at most.
@@ -171,37 +172,114 @@ pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
     lang.pick(en, zh)
 }
 
-/// What fires and what does not.
-pub fn as_json(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Value {
-    let (zone, FiringPreview { next, left_out, skipped }) = (asked.timing.zone, shown);
-    let by_hand = left_out.iter().map(|one| {
-        json!({
-            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
-            "nominal_date": one.nominal, "why": "by_hand", "words": asked.why_left_out(one.planned),
-        })
-    });
-    let next = next.iter().map(|one| {
-        let number = asked.number(one.planned, one.nominal);
-        let (no, error) = match number {
+/// When a schedule fires next, and what is left out among that.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SchedulePreview {
+    /// Its code; empty for one that is not stored.
+    pub schedule: String,
+    /// The zone of its times.
+    pub time_zone: &'static str,
+    /// What fires, the earliest first.
+    pub next: Vec<PlannedFiring>,
+    /// What does not take place among that, by hand or by a calendar or blackout.
+    pub skipped: Vec<SkippedFiring>,
+}
+
+/// A time at which a schedule fires.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlannedFiring {
+    /// When, UTC.
+    pub planned_at: String,
+    /// The same by the wall clock of the schedule's zone: `2026-12-31 18:00:00 +08:00`.
+    pub planned_local: String,
+    /// The day of the week there: `Mon`.
+    pub weekday: &'static str,
+    /// The day that the schedule names, before a calendar moved it.
+    pub nominal_date: String,
+    /// The batch number that it opens; null where the schedule opens none.
+    pub batch_no: Option<String>,
+    /// Why the batch number cannot be worked out.
+    pub batch_no_error: Option<String>,
+    /// What is worth saying about it; empty for an ordinary one.
+    pub why: Vec<Reason>,
+    /// The same in words.
+    pub words: Vec<String>,
+}
+
+/// A time at which a schedule does not fire.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SkippedFiring {
+    /// When it would, UTC.
+    pub planned_at: String,
+    /// The same by the wall clock of the schedule's zone.
+    pub planned_local: String,
+    /// The day that the schedule names.
+    pub nominal_date: String,
+    /// Why it does not.
+    pub why: SkipCause,
+    /// The same in words; of one that a person left out, the reason that was given.
+    pub words: String,
+}
+
+/// Why a planned time is left out.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SkipCause {
+    /// `by_hand`: a person left it out.
+    Person(&'static str),
+    /// A calendar, a blackout or the window of the schedule.
+    Rule(Swallowed),
+}
+
+impl SchedulePreview {
+    /// Of a schedule that no clock fires.
+    pub fn empty(asked: &FiringPreviewRequest) -> Self {
+        let time_zone = asked.timing.zone.name();
+        Self { schedule: asked.code.clone(), time_zone, next: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// What fires and what does not.
+    pub fn of(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Self {
+        let zone = asked.timing.zone;
+        let by_hand = shown.left_out.iter().map(|one| SkippedFiring {
+            planned_at: one.planned.to_string(),
+            planned_local: local(one.planned, zone),
+            nominal_date: one.nominal.to_string(),
+            why: SkipCause::Person("by_hand"),
+            words: asked.why_left_out(one.planned),
+        });
+        let by_rule = shown.skipped.iter().map(|one| SkippedFiring {
+            planned_at: one.planned.to_string(),
+            planned_local: local(one.planned, zone),
+            nominal_date: one.nominal.to_string(),
+            why: SkipCause::Rule(one.why.clone()),
+            words: one.why.words(Lang::En),
+        });
+        Self {
+            next: shown.next.iter().map(|one| PlannedFiring::of(asked, one)).collect(),
+            skipped: by_hand.chain(by_rule).collect(),
+            ..Self::empty(asked)
+        }
+    }
+}
+
+impl PlannedFiring {
+    fn of(asked: &FiringPreviewRequest, one: &Occurrence) -> Self {
+        let zone = asked.timing.zone;
+        let (batch_no, batch_no_error) = match asked.number(one.planned, one.nominal) {
             None => (None, None),
             Some(Ok(no)) => (Some(no), None),
             Some(Err(error)) => (None, Some(error)),
         };
-        let words: Vec<String> = one.why.iter().map(|why| why.words(Lang::En)).collect();
-        json!({
-            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
-            "weekday": weekday(one.planned, zone, Lang::En), "nominal_date": one.nominal,
-            "batch_no": no, "batch_no_error": error, "why": one.why, "words": words,
-        })
-    });
-    let skipped = skipped.iter().map(|one| {
-        json!({
-            "planned_at": one.planned.to_string(), "planned_local": local(one.planned, zone),
-            "nominal_date": one.nominal, "why": one.why, "words": one.why.words(Lang::En),
-        })
-    });
-    json!({
-        "schedule": asked.code, "time_zone": zone.name(),
-        "next": next.collect::<Vec<Value>>(), "skipped": by_hand.chain(skipped).collect::<Vec<Value>>(),
-    })
+        Self {
+            planned_at: one.planned.to_string(),
+            planned_local: local(one.planned, zone),
+            weekday: weekday(one.planned, zone, Lang::En),
+            nominal_date: one.nominal.to_string(),
+            batch_no,
+            batch_no_error,
+            why: one.why.clone(),
+            words: one.why.iter().map(|why| why.words(Lang::En)).collect(),
+        }
+    }
 }

@@ -42,6 +42,7 @@ use crate::domain::schedule::cron::Cron;
 use crate::domain::time::Millis;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What makes it fire.
@@ -89,8 +90,9 @@ pub enum Schedule {
 }
 
 /// Which ends of a batch count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BatchEnding")]
 pub enum Ending {
     /// A good one.
     #[default]

@@ -6,11 +6,13 @@ use super::{Calendars, Certainty, DayLook, Working};
 use crate::domain::batch_no::Period;
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What becomes of something that is planned for a day off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "DayOffPolicy")]
 pub enum Shift {
     /// It takes place all the same.
     #[default]

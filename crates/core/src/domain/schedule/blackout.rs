@@ -7,12 +7,14 @@ use crate::domain::time::local_time::shown;
 use crate::domain::time::local_time::wall_at;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, Weekday, WeekdaySet};
 use chrono_tz::Tz;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A stretch of time in which nothing fires: `{from, until}` or `{daily: 22:00-06:00, days: mon-fri}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BlackoutWords", into = "BlackoutWords")]
+#[schemars(with = "BlackoutWords")]
 pub struct Blackout {
     /// When.
     pub time: BlackoutTime,
@@ -41,9 +43,10 @@ pub enum BlackoutTime {
     },
 }
 
-/// As it is written.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// A stretch of time in which nothing fires, as it is written: `from` and `until`, or `daily` with `days`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Blackout")]
 struct BlackoutWords {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<String>,

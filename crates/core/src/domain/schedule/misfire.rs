@@ -7,6 +7,7 @@
 use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::time::Millis;
 use chrono::NaiveDate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Later than this after its planned time, a firing is no longer merely late: the policy decides.
@@ -20,7 +21,7 @@ pub const WINDOW_SEC: u32 = 24 * 3_600;
 pub const ROWS_MAX: usize = 1_000;
 
 /// Which of the missed times fire after all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MisfirePolicy {
     /// None.

@@ -1,11 +1,13 @@
 //! What a firing does when the batch before it still runs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a firing does when a batch of the same group, opened by an order of its own, still runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "OverlapPolicy")]
 pub enum Overlap {
     /// It waits until that one has ended. Firings that wait go in the order of their planned times.
     #[default]

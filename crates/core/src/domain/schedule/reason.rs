@@ -3,15 +3,18 @@
 use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, Weekday};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Something worth saying about an occurrence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason")]
+#[schemars(rename = "FiringNote")]
 pub enum Reason {
     /// A calendar moved it off a day.
     Shifted {
         /// The day the schedule names.
+        #[schemars(with = "String")]
         from: NaiveDate,
         /// Holiday's name, if that day is one; a weekend day has none.
         holiday: Option<String>,
@@ -19,6 +22,7 @@ pub enum Reason {
     /// Other days of the schedule land here as well, and fire with it.
     AlsoFor {
         /// These.
+        #[schemars(with = "Vec<String>")]
         days: Vec<NaiveDate>,
     },
     /// The rule that names the day, with the period: `last working day of 2026Q3`.
@@ -29,6 +33,7 @@ pub enum Reason {
     /// The calendar has no list for that year, so weekdays were taken; it may move.
     Assumed {
         /// The calendar.
+        #[schemars(with = "String")]
         calendar: CalendarCode,
         /// The year.
         year: i32,
@@ -36,6 +41,7 @@ pub enum Reason {
     /// The time of the wall clock does not occur that day; this is the first moment after the gap.
     Gap {
         /// The time.
+        #[schemars(with = "String")]
         wall: NaiveDateTime,
     },
     /// The time of the wall clock occurs twice that day.
@@ -46,8 +52,9 @@ pub enum Reason {
 }
 
 /// Which of two moments with the same time of the wall clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ClockPass")]
 pub enum Pass {
     /// Before the clocks are put back.
     First,
@@ -56,12 +63,14 @@ pub enum Pass {
 }
 
 /// Why an occurrence does not take place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason")]
+#[schemars(rename = "SkipReason")]
 pub enum Swallowed {
     /// A day off, with `shift: skip`.
     DayOff {
         /// The day.
+        #[schemars(with = "String")]
         day: NaiveDate,
         /// Holiday's name, if it is one.
         holiday: Option<String>,

@@ -8,6 +8,7 @@ use crate::domain::schedule::cron::Cron;
 use crate::domain::text::clip;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Timelike as _};
 use chrono_tz::Tz;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Longest interval, ten years of seconds; whatever is longer is a mistake.
@@ -18,8 +19,9 @@ const EVENT_MAX: usize = 100;
 /// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`
 /// (with `at`), `event`, `manual` and `after`, and beside it `time_zone`, `calendar`, `shift`, `start`,
 /// `end`, `blackouts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "ScheduleTiming")]
 pub struct TimingWords {
     /// `0 0 2 * * ?`
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +55,7 @@ pub struct TimingWords {
     pub time_zone: Option<String>,
     /// Code of a calendar.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub calendar: Option<CalendarCode>,
     /// `run`, `skip`, `next`, `previous`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,14 +72,16 @@ pub struct TimingWords {
 }
 
 /// `after: month_end`, or `after: {group: month_end, on: end}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "AfterGroup")]
 pub enum AfterWords {
     /// The group alone: after a success.
-    Group(GroupCode),
+    Group(#[schemars(with = "String")] GroupCode),
     /// With the ends that count.
     Full {
         /// The group.
+        #[schemars(with = "String")]
         group: GroupCode,
         /// `success` or `end`.
         #[serde(default)]

@@ -11,12 +11,14 @@ use crate::domain::schedule::{RuleError, ScheduleError, Timing, TimingWords};
 use crate::domain::text::did_you_mean::nearest;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The keys of a schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "ScheduleDefinition")]
 pub struct TriggerWords {
     /// Its unique code.
     pub code: String,
@@ -25,6 +27,7 @@ pub struct TriggerWords {
     pub name: Option<String>,
     /// What it opens: this group.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub group: Option<GroupCode>,
     /// What it opens: the groups of this type.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -34,6 +37,7 @@ pub struct TriggerWords {
     pub batch_no: Option<String>,
     /// The accounting day of all its batches.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub business_date: Option<NaiveDate>,
     /// Parameters of its batches.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
