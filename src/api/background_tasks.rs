@@ -11,7 +11,7 @@ use crate::domain::access::Permission;
 use crate::domain::id::BackfillId;
 use crate::engine::retention;
 use crate::store;
-use crate::view::backfill::{View, row_as_json};
+use crate::view::backfill::{BackfillDetail, BackfillSummary, View};
 use crate::view::retention::as_json;
 use crate::view::secret::SecretDocument;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(super) fn noun() -> Noun {
         )
         .get("/backfills", views, "Backfills, the latest first", list)
         .get("/backfills/{id}", views, "A backfill and its batches", one)
-        .get("/retention/preview", admin, "Part old rows go, and why the others stay", preview)
+        .get("/retention/preview", admin, "Which old rows go, and why the others stay", preview)
 }
 
 async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>, Problem> {
@@ -35,7 +35,7 @@ async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>,
     Ok(Page::whole(all.iter().map(SecretDocument::from).collect()))
 }
 
-async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<BackfillSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let seen = ask.caller()?.grants.places(Permission::View);
@@ -43,21 +43,21 @@ async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<Value>, Problem>
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let rows = store::backfill::page(&mut tx, seen.as_ref(), before, more).await?;
     let Page { items, next } = Page::of(rows, limit, |row| row.id.0);
-    let mut documents = Vec::new();
+    let mut summaries = Vec::new();
     for row in items {
         let counts = store::backfill::counts(&mut tx, row.id).await?;
-        documents.push(row_as_json(&(row, counts)));
+        summaries.push(BackfillSummary::of(&row, &counts));
     }
-    Ok(Page { items: documents, next })
+    Ok(Page { items: summaries, next })
 }
 
-async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<BackfillDetail, Problem> {
     let missing = || Problem::not_found(format!("backfill {}", at.id));
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let row = store::backfill::find(&mut tx, BackfillId(at.id)).await?.ok_or_else(missing)?;
     drop(tx);
     ask.may(Permission::View, &row.group, format!("backfill {}", at.id))?;
-    Ok(View::of(&ask.house.app, row.id).await?.as_json())
+    Ok(View::of(&ask.house.app, row.id).await?.detail())
 }
 
 async fn preview(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {

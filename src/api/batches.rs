@@ -13,10 +13,11 @@ use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::time::Millis;
 use crate::store::batch::BatchFilter;
 use crate::view::batch::View;
+use crate::view::batches;
 use crate::view::batches::{Brief, Listed};
 use crate::view::change::Changed;
 use crate::view::eta::Outlook;
-use crate::view::{batches, why};
+use crate::view::why::{self, JobReason};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -192,11 +193,11 @@ async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<Value, Problem> 
     Ok(document)
 }
 
-async fn reasons(ask: Ask, of: BatchPath, _: Nothing) -> Result<Vec<Value>, Problem> {
+async fn reasons(ask: Ask, of: BatchPath, _: Nothing) -> Result<Vec<JobReason>, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     let found = why::reasons(&ask.house.app, &view).await?;
-    Ok(found.iter().map(|reason| why::document(reason, ask.lang, view.now)).collect())
+    Ok(found.iter().map(|reason| JobReason::of(reason, ask.lang, view.now)).collect())
 }
 
 async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<Value, Problem> {

@@ -10,14 +10,13 @@ use crate::domain::access::Permission;
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::schedule::read_zone;
 use crate::store;
-use crate::view::calendar::{as_json, listed};
+use crate::view::calendar::{CalendarSummary, CalendarYear};
 use crate::view::month::{Day, Span, add_firings, days};
 use crate::view::schedule::opens;
 use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -35,18 +34,17 @@ struct Year {
     year: Option<i32>,
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<CalendarSummary>, Problem> {
     let app = &ask.house.app;
     let (all, mut used) = (app.calendars().await?, app.calendars_used().await?);
     // What uses it is told by name: groups and schedules, and not each caller sees them all.
     if !ask.caller()?.grants.allow_everywhere(Permission::View) {
         used.clear();
     }
-    let items: anyhow::Result<Vec<Value>> = all.iter().map(|c| listed(c, &used)).collect();
-    Ok(Page::whole(items?))
+    Ok(Page::whole(all.iter().map(|c| CalendarSummary::of(c, &used)).collect()))
 }
 
-async fn one(ask: Ask, at: CodePath, year: Year) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: CodePath, year: Year) -> Result<CalendarYear, Problem> {
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let code = CalendarCode::parse(&at.code).map_err(|_| missing())?;
     let year = match year.year {
@@ -60,7 +58,7 @@ async fn one(ask: Ask, at: CodePath, year: Year) -> Result<Value, Problem> {
     if !all.has(&code) {
         return Err(missing());
     }
-    Ok(as_json(&all, &code, year)?)
+    Ok(CalendarYear::of(&all, &code, year)?)
 }
 
 /// Which days.

@@ -11,10 +11,9 @@ use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::store::outbox::{self, Filter};
-use crate::view::outbox::{as_json, snooze, whole};
+use crate::view::outbox::{NotificationDetail, NotificationSummary, SnoozeDetail};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -44,7 +43,11 @@ struct ListNotificationsQuery {
     cursor: Option<String>,
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListNotificationsQuery) -> Result<Page<Value>, Problem> {
+async fn list(
+    ask: Ask,
+    _: Nothing,
+    which: ListNotificationsQuery,
+) -> Result<Page<NotificationSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let status = which.status.as_deref().map(|word| {
@@ -61,10 +64,10 @@ async fn list(ask: Ask, _: Nothing, which: ListNotificationsQuery) -> Result<Pag
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let rows = outbox::page(&mut tx, &filter, (&told, before), more).await?;
     let Page { items, next } = Page::of(rows, limit, |row| row.id);
-    Ok(Page { items: items.iter().map(as_json).collect(), next })
+    Ok(Page { items: items.iter().map(NotificationSummary::of).collect(), next })
 }
 
-async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<NotificationDetail, Problem> {
     let missing = || Problem::not_found(format!("notice {}", at.id));
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let row = outbox::one(&mut tx, at.id).await?.ok_or_else(missing)?;
@@ -74,14 +77,14 @@ async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<Value, Problem> {
         Some(Err(_)) | None if ask.caller()?.grants.allow_everywhere(Permission::Admin) => {}
         Some(Err(_)) | None => return Err(missing()),
     }
-    Ok(whole(&row)?)
+    Ok(NotificationDetail::of(&row))
 }
 
-async fn snoozes(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
+async fn snoozes(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SnoozeDetail>, Problem> {
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let all = outbox::snoozes(&mut tx, now).await?;
     let sees =
         |code: &str| GroupCode::parse(code).is_ok_and(|group| ask.allows(Permission::View, &group));
-    Ok(Page::whole(all.iter().filter(|s| sees(&s.group)).map(snooze).collect()))
+    Ok(Page::whole(all.iter().filter(|s| sees(&s.group)).map(SnoozeDetail::of).collect()))
 }

@@ -10,6 +10,7 @@ use crate::app::FromGroups;
 use crate::domain::access::Permission;
 use crate::domain::id::{CalendarCode, TriggerCode};
 use crate::domain::job::{Definition, Group};
+use crate::domain::notification::Both;
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::firing::FiringId;
 use crate::domain::schedule::trigger::{NumberRule, Trigger, TriggerStatus, TriggerWords};
@@ -17,7 +18,7 @@ use crate::domain::schedule::{self, Timing, read_zone};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
-use crate::view::schedule::{FiringDetail, ScheduleDetail, Sentences, opens};
+use crate::view::schedule::{FiringDetail, ScheduleDetail, describe_timing, opens};
 use crate::view::schedule_next::{self, FiringPreviewRequest, MOST, SchedulePreview};
 use axum::http::Method;
 use chrono_tz::Tz;
@@ -74,7 +75,7 @@ struct ScheduleSummary {
     #[serde(flatten)]
     detail: ScheduleDetail,
     /// What it means.
-    sentence: Sentences,
+    sentence: Both,
 }
 
 /// A schedule, and what it opens.
@@ -92,7 +93,7 @@ struct NextFirings {
     #[serde(flatten)]
     preview: SchedulePreview,
     /// What it means.
-    sentence: Sentences,
+    sentence: Both,
 }
 
 /// What a cron expression means, and when it fires next.
@@ -105,7 +106,7 @@ struct CronPreview {
     /// How it was read: `quartz` or `classic`.
     dialect: String,
     /// What the expression alone means.
-    cron_sentence: Sentences,
+    cron_sentence: Both,
 }
 
 async fn list(
@@ -155,7 +156,7 @@ async fn list(
 async fn summary(tx: &mut Tx, t: &Trigger) -> Result<ScheduleSummary, Problem> {
     let last = store::firing::of_trigger(tx, t.trigger_id, 1).await?.pop();
     let detail = ScheduleDetail::of(t, last.as_ref());
-    Ok(ScheduleSummary { detail, sentence: Sentences::of(&t.def.timing) })
+    Ok(ScheduleSummary { detail, sentence: describe_timing(&t.def.timing) })
 }
 
 /// The schedule that is meant, if the caller sees it.
@@ -220,7 +221,7 @@ async fn shown(
         }
         false => SchedulePreview::empty(asked),
     };
-    Ok(NextFirings { preview, sentence: Sentences::of(&asked.timing) })
+    Ok(NextFirings { preview, sentence: describe_timing(&asked.timing) })
 }
 
 async fn firings(ask: Ask, at: CodePath, past: Part) -> Result<Page<FiringDetail>, Problem> {
@@ -295,7 +296,7 @@ async fn cron(ask: Ask, _: Nothing, asked: Expression) -> Result<CronPreview, Pr
     let zone = zone.map_err(anyhow::Error::from)?.unwrap_or(Tz::UTC);
     let calendar = asked.calendar.as_deref().map(CalendarCode::parse).transpose();
     let calendar = calendar.map_err(anyhow::Error::from)?;
-    let cron_sentence = Sentences { en: cron.sentence(Lang::En), zh: cron.sentence(Lang::Zh) };
+    let cron_sentence = Both { en: cron.sentence(Lang::En), zh: cron.sentence(Lang::Zh) };
     let dialect = format!("{:?}", cron.dialect()).to_lowercase();
     let timing = Timing { calendar, ..Timing::plain(schedule::Schedule::Cron(cron), zone) };
     let now = authorize::now(&ask).await?;

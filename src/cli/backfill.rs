@@ -17,7 +17,7 @@ use crate::engine::dispatch::backfill::{
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store;
-use crate::view::backfill::{View, row_as_json};
+use crate::view::backfill::{BackfillSummary, View};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -224,7 +224,7 @@ async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Resu
 
 fn show(global: &Global, view: &View) -> Result<()> {
     if global.json {
-        return out::json(&view.as_json());
+        return out::document(&view.detail());
     }
     view.print(global.lang());
     Ok(())
@@ -239,7 +239,8 @@ async fn list(global: &Global, limit: u32) -> Result<VerbResult> {
         all.push((row, counts));
     }
     if global.json {
-        let documents: Vec<_> = all.iter().map(row_as_json).collect();
+        let documents: Vec<_> =
+            all.iter().map(|(row, counts)| BackfillSummary::of(row, counts)).collect();
         out::json(&json!(documents))?;
     } else {
         words::print_list(&all, global.lang());

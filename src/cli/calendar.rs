@@ -12,7 +12,7 @@ use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::day_in;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::view::calendar::{as_json, listed};
+use crate::view::calendar::{CalendarSummary, CalendarYear};
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate};
 use serde_json::json;
@@ -248,7 +248,7 @@ async fn list(global: &Global) -> Result<VerbResult> {
     let app = open(global).await?;
     let (all, used) = (app.calendars().await?, app.calendars_used().await?);
     if global.json {
-        let documents: Vec<_> = all.iter().map(|c| listed(c, &used)).collect::<Result<_>>()?;
+        let documents: Vec<_> = all.iter().map(|c| CalendarSummary::of(c, &used)).collect();
         out::json(&json!(documents))?;
     } else {
         out::line(&calendar_words::list(&all, &used, global.lang()));
@@ -267,7 +267,7 @@ async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<VerbResu
     };
     app.close().await;
     if global.json {
-        out::json(&as_json(&all, &code, year)?)?;
+        out::document(&CalendarYear::of(&all, &code, year)?)?;
     } else {
         calendar_show::print(&all, &code, year, global.lang())?;
     }

@@ -13,7 +13,7 @@ use crate::engine::clock::Clock;
 use crate::engine::host_name;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::{audit, outbox};
-use crate::view::outbox::snooze as snooze_json;
+use crate::view::outbox::SnoozeDetail;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -277,7 +277,7 @@ async fn snoozes(global: &Global) -> Result<VerbResult> {
     let all = outbox::snoozes(&mut tx, app.clock.now()).await?;
     drop(tx);
     if global.json {
-        let all: Vec<_> = all.iter().map(snooze_json).collect();
+        let all: Vec<_> = all.iter().map(SnoozeDetail::of).collect();
         return out::json(&json!(all)).map(|()| VerbResult::Well);
     }
     let header = match global.lang() {

@@ -9,7 +9,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store::outbox::{self, Filter, NotificationRow};
 use crate::store::{Tx, audit};
-use crate::view::outbox::{as_json, whole};
+use crate::view::outbox::{NotificationDetail, NotificationSummary};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
@@ -143,7 +143,7 @@ async fn list(global: &Global, which: &NotificationFilterArgs, limit: u32) -> Re
     let counts = outbox::counts(&mut tx).await?;
     drop(tx);
     if global.json {
-        return out::json(&json!(rows.iter().map(as_json).collect::<Vec<_>>()))
+        return out::document(&rows.iter().map(NotificationSummary::of).collect::<Vec<_>>())
             .map(|()| VerbResult::Well);
     }
     let header = match lang {
@@ -196,7 +196,7 @@ async fn show(global: &Global, id: i64) -> Result<VerbResult> {
     drop(tx);
     let Some(row) = row else { return Err(no_such(id).into()) };
     if global.json {
-        return out::json(&whole(&row)?).map(|()| VerbResult::Well);
+        return out::document(&NotificationDetail::of(&row)).map(|()| VerbResult::Well);
     }
     let lang = global.lang();
     let head = |en: &str, zh: &str, value: Option<String>| {

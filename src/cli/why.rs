@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
 use crate::view::batch::View;
-use crate::view::why;
+use crate::view::why::{self, JobReason};
 use anyhow::Result;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
     let answers = why::reasons(app, &view).await?;
     let lang = global.lang();
     if global.json {
-        let answers: Vec<_> = answers.iter().map(|r| why::document(r, lang, now)).collect();
+        let answers: Vec<_> = answers.iter().map(|r| JobReason::of(r, lang, now)).collect();
         out::json(&json!(answers))?;
     } else if answers.is_empty() {
         let (no, status) = (&view.batch.values.batch_no, view.batch.status);

@@ -1,7 +1,7 @@
 //! Backfills, and how far each is.
 
 use crate::app::App;
-use crate::domain::backfill::EntryStatus;
+use crate::domain::backfill::{EntryStatus, OnFailure, Only, Order};
 use crate::domain::id::BackfillId;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -9,7 +9,8 @@ use crate::engine::dispatch::backfill::NotBackfilled;
 use crate::store;
 use crate::store::backfill::{Backfill, BackfillBatchRow, ShownBatch};
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A backfill as it is shown.
@@ -55,36 +56,138 @@ impl View {
     }
 
     /// As a document.
-    pub fn as_json(&self) -> Value {
+    pub fn detail(&self) -> BackfillDetail {
         let mut counts: BTreeMap<EntryStatus, u64> = BTreeMap::new();
         self.batches.iter().for_each(|b| *counts.entry(b.entry.status).or_default() += 1);
-        let mut document = row_as_json(&(self.row.clone(), counts));
         let alive = self.owner.as_ref().filter(|_| self.is_alive());
-        document["owner"] = json!(alive.map(|o| json!({"host": o.host, "pid": o.pid})));
-        document["batches"] = self.batches.iter().map(|one| self.batch_as_json(one)).collect();
-        document
+        let owner = alive.map(|o| ProcessAddress { host: o.host.clone(), pid: o.pid });
+        let batches = self.batches.iter().map(|one| self.batch_detail(one)).collect();
+        BackfillDetail { summary: BackfillSummary::of(&self.row, &counts), owner, batches }
     }
 
-    fn batch_as_json(&self, one: &BackfillBatchRow) -> Value {
+    fn batch_detail(&self, one: &BackfillBatchRow) -> BackfillBatch {
         let BackfillBatchRow { entry, batch } = one;
-        let mut document = json!({
-            "batch_no": entry.batch_no, "status": entry.status.as_str(), "message": entry.message,
+        let opened = batch.as_ref().map(|batch| {
+            let (jobs_done, jobs) = done_of(&batch.jobs);
+            let failed = batch.failed.iter().map(|(code, status)| FailedJob {
+                job_code: code.to_string(),
+                status: status.as_str(),
+            });
+            OpenedBatch {
+                batch_status: batch.status.as_str(),
+                create_time: batch.create_time.to_string(),
+                end_time: batch.end_time.map(|t| t.to_string()),
+                duration_ms: self.took(batch),
+                jobs_done,
+                jobs,
+                failed: failed.collect(),
+            }
         });
-        if let Some(batch) = batch {
-            let (done, total) = done_of(&batch.jobs);
-            let failed = batch.failed.iter();
-            document["batch_status"] = json!(batch.status.as_str());
-            document["create_time"] = json!(batch.create_time.to_string());
-            document["end_time"] = json!(batch.end_time.map(|t| t.to_string()));
-            document["duration_ms"] = json!(self.took(batch));
-            document["jobs_done"] = json!(done);
-            document["jobs"] = json!(total);
-            document["failed"] = failed
-                .map(|(code, status)| json!({"job_code": code, "status": status.as_str()}))
-                .collect();
+        BackfillBatch {
+            batch_no: entry.batch_no.to_string(),
+            status: entry.status.as_str(),
+            message: entry.message.clone(),
+            opened,
         }
-        document
     }
+}
+
+/// A backfill of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BackfillSummary {
+    /// Its number.
+    pub backfill_id: i64,
+    /// The group whose batches it opens.
+    pub group: String,
+    /// Their numbers, as they were written: `202401..202406`.
+    pub range: String,
+    /// How it stands.
+    pub status: &'static str,
+    /// Batches open at once, at most.
+    pub parallel: u32,
+    /// Which are opened first; null for the order in which the range names them.
+    pub order: Option<Order>,
+    /// Which are run.
+    pub only: Only,
+    /// What a failure means for the rest.
+    pub on_failure: OnFailure,
+    /// Parameters of each batch, over the group's.
+    pub params: BTreeMap<String, String>,
+    /// Who started it.
+    pub started_by: String,
+    /// Why, as that person gave it.
+    pub reason: Option<String>,
+    /// When it was started, UTC.
+    pub create_time: String,
+    /// When it ended, UTC.
+    pub end_time: Option<String>,
+    /// Batches that are final.
+    pub done: u64,
+    /// Batches in all.
+    pub total: u64,
+    /// Batches by their state in the backfill.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+/// A backfill and its batches.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BackfillDetail {
+    #[serde(flatten)]
+    summary: BackfillSummary,
+    /// The living process that works on it.
+    owner: Option<ProcessAddress>,
+    /// Its batches, in their order.
+    batches: Vec<BackfillBatch>,
+}
+
+/// Where a process is.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ProcessAddress {
+    /// Its host.
+    host: String,
+    /// Its number there.
+    pid: i64,
+}
+
+/// A batch of a backfill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BackfillBatch {
+    /// Its number.
+    batch_no: String,
+    /// Its state in the backfill.
+    status: &'static str,
+    /// Why it was not run.
+    message: Option<String>,
+    #[serde(flatten)]
+    opened: Option<OpenedBatch>,
+}
+
+/// What is known of a batch that a backfill has opened, or found.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct OpenedBatch {
+    /// Its own state.
+    batch_status: &'static str,
+    /// When it was opened, UTC.
+    create_time: String,
+    /// When it ended, UTC.
+    end_time: Option<String>,
+    /// How long it has taken so far, in milliseconds.
+    duration_ms: i64,
+    /// Jobs that are final.
+    jobs_done: u64,
+    /// Jobs in all.
+    jobs: u64,
+    /// Jobs that did not end well.
+    failed: Vec<FailedJob>,
+}
+
+/// A job that did not end well.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FailedJob {
+    /// Its code.
+    job_code: String,
+    /// Its state.
+    status: &'static str,
 }
 
 /// How many jobs of a batch are final, of how many.
@@ -93,18 +196,27 @@ pub fn done_of(jobs: &BTreeMap<QueueStatus, u64>) -> (u64, u64) {
     (done, jobs.values().sum())
 }
 
-/// A backfill without its batches.
-pub fn row_as_json((row, counts): &(Backfill, BTreeMap<EntryStatus, u64>)) -> Value {
-    let options = &row.options;
-    let done: u64 = counts.iter().filter(|(s, _)| s.is_final()).map(|(_, n)| n).sum();
-    json!({
-        "backfill_id": row.id, "group": row.group, "range": row.range,
-        "status": row.status.as_str(), "parallel": options.parallel, "order": options.order,
-        "only": options.only, "on_failure": options.on_failure, "params": options.params,
-        "started_by": row.started_by, "reason": row.reason,
-        "create_time": row.create_time.to_string(),
-        "end_time": row.end_time.map(|t| t.to_string()),
-        "done": done, "total": counts.values().sum::<u64>(),
-        "counts": counts.iter().map(|(s, n)| (s.as_str(), n)).collect::<BTreeMap<_, _>>(),
-    })
+impl BackfillSummary {
+    /// A backfill, with its batches counted by their state.
+    pub fn of(row: &Backfill, counts: &BTreeMap<EntryStatus, u64>) -> Self {
+        let options = &row.options;
+        Self {
+            backfill_id: row.id.0,
+            group: row.group.to_string(),
+            range: row.range.clone(),
+            status: row.status.as_str(),
+            parallel: options.parallel,
+            order: options.order,
+            only: options.only,
+            on_failure: options.on_failure,
+            params: options.params.clone(),
+            started_by: row.started_by.clone(),
+            reason: row.reason.clone(),
+            create_time: row.create_time.to_string(),
+            end_time: row.end_time.map(|t| t.to_string()),
+            done: counts.iter().filter(|(s, _)| s.is_final()).map(|(_, n)| n).sum(),
+            total: counts.values().sum(),
+            counts: counts.iter().map(|(s, n)| (s.as_str(), *n)).collect(),
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! Calendars: what each says of its days.
 
 use crate::domain::batch_no::{Period, PeriodKind};
-use crate::domain::calendar::{Basis, Calendar, CalendarError, Calendars, DayLook, Working};
+use crate::domain::calendar::{
+    Basis, Calendar, CalendarError, Calendars, Combine, DayLook, Working,
+};
 use crate::domain::id::CalendarCode;
 use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate, Weekday};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a day looks.
@@ -64,29 +67,82 @@ pub fn looks(all: &Calendars, code: &CalendarCode, year: Period) -> Result<Looks
     days.map(|day| Ok((day, all.look(code, day)?))).collect()
 }
 
-/// The year for scripts: every day that is not as its weekday says, and the counts.
-pub fn as_json(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Value> {
-    let period = year_of(year)?;
-    let looks = looks(all, code, period)?;
-    let days = looks.iter().map(|(date, look)| {
-        json!({
-            "date": date, "working": look.working == Working::Working, "basis": look.basis,
-            "mark": Mark::of(*date, look, all).word(), "by": look.by,
+/// A year of a calendar.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CalendarYear {
+    /// The calendar.
+    pub calendar: String,
+    /// The year.
+    pub year: i32,
+    /// Whether there is no list of days for it, so that weekdays were taken.
+    pub assumed: bool,
+    /// Its working days.
+    pub working_days: usize,
+    /// Its months.
+    pub months: Vec<CalendarMonth>,
+    /// Its days.
+    pub days: Vec<CalendarDay>,
+}
+
+/// A month of a calendar.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CalendarMonth {
+    /// `202407`.
+    pub month: String,
+    /// Its working days.
+    pub working_days: usize,
+    /// The first of them.
+    pub first_working_day: Option<String>,
+    /// The last of them.
+    pub last_working_day: Option<String>,
+}
+
+/// A day of a calendar.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CalendarDay {
+    /// The day: `2024-07-01`.
+    pub date: String,
+    /// Whether people work.
+    pub working: bool,
+    /// Why.
+    pub basis: Basis,
+    /// `working`, `weekend`, `holiday` or `made_up`, a weekend day that is worked.
+    pub mark: &'static str,
+    /// The calendar that decided: a member of a combined one.
+    pub by: String,
+}
+
+impl CalendarYear {
+    /// Every day of the year, and the counts.
+    pub fn of(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Self> {
+        let period = year_of(year)?;
+        let looks = looks(all, code, period)?;
+        let days = looks.iter().map(|(date, look)| CalendarDay {
+            date: date.to_string(),
+            working: look.working == Working::Working,
+            basis: look.basis.clone(),
+            mark: Mark::of(*date, look, all).word(),
+            by: look.by.to_string(),
+        });
+        let months = period.months().into_iter().map(|month| {
+            let nth = |n| all.nth_working_day(code, month, n);
+            let day = |n| nth(n).map(|nth| nth.map(|nth| nth.date.to_string()));
+            Ok(CalendarMonth {
+                month: month.batch_no().to_string(),
+                working_days: worked(&looks, month),
+                first_working_day: day(1)?,
+                last_working_day: day(-1)?,
+            })
+        });
+        Ok(Self {
+            calendar: code.to_string(),
+            year,
+            assumed: !all.missing_years(code, year..=year)?.is_empty(),
+            working_days: worked(&looks, period),
+            months: months.collect::<Result<_, CalendarError>>()?,
+            days: days.collect(),
         })
-    });
-    let months = period.months().into_iter().map(|month| {
-        let at = |n| all.nth_working_day(code, month, n).map(|nth| nth.map(|nth| nth.date));
-        Ok(json!({
-            "month": month.batch_no(), "working_days": worked(&looks, month),
-            "first_working_day": at(1)?, "last_working_day": at(-1)?,
-        }))
-    });
-    let assumed = !all.missing_years(code, year..=year)?.is_empty();
-    Ok(json!({
-        "calendar": code, "year": year, "assumed": assumed, "working_days": worked(&looks, period),
-        "months": months.collect::<Result<Vec<_>, CalendarError>>()?,
-        "days": days.collect::<Vec<_>>(),
-    }))
+    }
 }
 
 /// How many of them are worked in a period.
@@ -95,13 +151,39 @@ pub fn worked(looks: &Looks, period: Period) -> usize {
     within.filter(|(_, look)| look.working == Working::Working).count()
 }
 
-/// A calendar in a list, with what uses it.
-pub fn listed(
-    calendar: &Calendar,
-    used: &BTreeMap<CalendarCode, BTreeSet<String>>,
-) -> Result<Value> {
-    let mut document = serde_json::to_value(calendar)?;
-    document["days"] = json!(calendar.days.len());
-    document["used_by"] = json!(used.get(&calendar.code).into_iter().flatten().collect::<Vec<_>>());
-    Ok(document)
+/// A calendar of a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CalendarSummary {
+    /// Its code.
+    pub code: String,
+    /// Its name for people.
+    pub name: String,
+    /// Days of the week that are off: `sat,sun`.
+    pub weekend: String,
+    /// How many days say otherwise.
+    pub days: usize,
+    /// Years whose list of days is complete.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub years: BTreeSet<i32>,
+    /// The calendars that it is made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub combines: Option<Combine>,
+    /// Groups and schedules that use it.
+    pub used_by: Vec<String>,
+}
+
+impl CalendarSummary {
+    /// A calendar, with what uses each.
+    pub fn of(calendar: &Calendar, used: &BTreeMap<CalendarCode, BTreeSet<String>>) -> Self {
+        let used_by = used.get(&calendar.code).into_iter().flatten().cloned();
+        Self {
+            code: calendar.code.to_string(),
+            name: calendar.name.clone(),
+            weekend: calendar.weekend.to_string(),
+            days: calendar.days.len(),
+            years: calendar.years.clone(),
+            combines: calendar.combines.clone(),
+            used_by: used_by.collect(),
+        }
+    }
 }

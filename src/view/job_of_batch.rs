@@ -12,7 +12,8 @@ use crate::store;
 use crate::store::log::LoggedChange;
 use crate::view::batch::View;
 use crate::view::due::Dues;
-use crate::view::{params, why};
+use crate::view::params;
+use crate::view::why::{self, JobReason};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub struct Panel {
     pub params: Vec<Value>,
     /// Why it is not running, or did not end well: `kind`, `why` (a sentence in the caller's language),
     /// `detail`; none when it ended well.
-    pub why: Option<Value>,
+    pub why: Option<JobReason>,
     /// Its tries, the first first.
     pub attempts: Vec<Attempt>,
     /// Every change of its state, the first first.
@@ -234,7 +235,7 @@ impl Panel {
             parents: neighbours(&view, dag.arrows_in(Node(at as u32))),
             children: neighbours(&view, dag.arrows(Node(at as u32))),
             params: params::of_job(app, &view, at).await?,
-            why: reason.map(|reason| why::document(reason, lang, view.now)),
+            why: reason.map(|reason| JobReason::of(reason, lang, view.now)),
             attempts: attempts(&changes, &script_holds),
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),

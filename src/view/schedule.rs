@@ -2,6 +2,7 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Group;
+use crate::domain::notification::Both;
 use crate::domain::schedule::Timing;
 use crate::domain::schedule::firing::Firing;
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerWords};
@@ -76,20 +77,9 @@ impl ScheduleDetail {
     }
 }
 
-/// What something means, as a sentence in both languages.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Sentences {
-    /// In English.
-    pub en: String,
-    /// In Chinese.
-    pub zh: String,
-}
-
-impl Sentences {
-    /// What a timing means.
-    pub fn of(timing: &Timing) -> Self {
-        Self { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
-    }
+/// What a timing means, as a sentence in both languages.
+pub fn describe_timing(timing: &Timing) -> Both {
+    Both { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
 }
 
 /// A planned time of a schedule, and what became of it.

@@ -16,7 +16,8 @@ use crate::store::node::Member;
 use crate::store::{self, Tx};
 use crate::view::batch::View;
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// A job that is not done well, its state, and why.
@@ -47,52 +48,193 @@ pub async fn reasons(app: &App, view: &View) -> Result<Vec<Reason>> {
     Ok(explain(situation, now))
 }
 
-/// A reason for scripts and front ends, with its sentence.
-pub fn document((code, status, why): &Reason, lang: Lang, now: Millis) -> Value {
-    let words = why.words(lang, now);
-    json!({
-        "job_code": code, "status": status, "kind": why.kind(), "why": words, "detail": detail(why),
-    })
+/// Why a job of a batch is not done well, or runs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct JobReason {
+    /// The job.
+    pub job_code: String,
+    /// Its state.
+    pub status: &'static str,
+    /// Which kind of reason: `parents`, `time`, `slot` …
+    pub kind: &'static str,
+    /// The reason as a sentence, in the caller's language.
+    pub why: String,
+    /// The same for programs; null where the kind says it all.
+    pub detail: Option<Box<ReasonDetail>>,
 }
 
-/// The same for programs, where there is more than the kind.
-fn detail(why: &Why) -> Value {
-    let jobs = |jobs: &[(JobCode, QueueStatus)]| -> Vec<Value> {
-        jobs.iter().map(|(code, status)| json!({"job_code": code, "status": status})).collect()
-    };
-    match why {
-        Why::Parents(all) | Why::Upstream(all) => json!({ "jobs": jobs(all) }),
-        Why::Outside(waits) => {
-            let each = waits.iter().map(|(external, _)| external.target());
-            json!({ "targets": each.collect::<Vec<_>>() })
+/// What a reason consists of. Which members it has follows from the kind.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ReasonDetail {
+    /// Jobs that are waited for, or that ended badly above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<WaitedJob>>,
+    /// What is waited for in other batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+    /// Until when it waits, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Attempts so far that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    /// What is full, or kept for another job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceName>,
+    /// Slots in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// Slots there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Slots that the job needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u32>,
+    /// Who holds them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holders: Option<Vec<String>>,
+    /// The job that a resource is kept for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_code: Option<String>,
+    /// The label that a node must have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The living nodes, with their labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<String>>,
+    /// Who held it and why; what it said at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// Processes in a row that died while it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Which attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Since when, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What a running attempt waits for before its body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_on: Option<String>,
+    /// A node that is not heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The session on the data source that still holds the lock of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<i64>,
+    /// What the next attempt waits for, which looks up what became of the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextReason>,
+    /// The operator who wants it, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+}
+
+/// A job and its state.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct WaitedJob {
+    /// The job.
+    pub job_code: String,
+    /// Its state.
+    pub status: &'static str,
+}
+
+/// What the next attempt waits for.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NextReason {
+    /// Which kind of reason.
+    pub kind: &'static str,
+    /// What it consists of.
+    pub detail: Option<Box<ReasonDetail>>,
+}
+
+/// Something of which there are so many slots.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ResourceName {
+    /// `total`, `label`, `node`, `group`, `source`, `host`, `pool` or `lock`.
+    pub kind: &'static str,
+    /// Which; null for the total of the process.
+    pub name: Option<String>,
+}
+
+impl JobReason {
+    /// A reason with its sentence.
+    pub fn of((code, status, why): &Reason, lang: Lang, now: Millis) -> Self {
+        Self {
+            job_code: code.to_string(),
+            status: status.as_str(),
+            kind: why.kind(),
+            why: why.words(lang, now),
+            detail: detail(why).map(Box::new),
         }
-        Why::Time(at, tries) => json!({ "at": at.to_string(), "tries": tries }),
-        Why::Slot(full, holders) => json!({
-            "resource": resource(&full.what), "used": full.used, "limit": full.limit,
-            "needed": full.needed, "holders": holders,
-        }),
-        Why::KeptFor(what, job) => json!({ "resource": resource(what), "job_code": job }),
-        Why::Node(label, _, nodes) => json!({ "label": label, "nodes": nodes }),
-        Why::Held(said) => json!({ "said": said }),
-        Why::Parked(workers, _) => json!({ "workers": workers }),
-        Why::Runs(attempt, since) => {
-            json!({ "attempt": attempt, "since": since.map(|t| t.to_string()) })
-        }
-        Why::BeforeBody(what) => json!({ "waits_on": what }),
-        Why::NodeSilent(silent) => json!({ "node": silent.node, "session": silent.session }),
-        Why::Open { attempt, next, said, .. } => json!({
-            "attempt": attempt, "said": said, "next": { "kind": next.kind(), "detail": detail(next) },
-        }),
-        Why::Stopping { attempt, since, who } => json!({
-            "attempt": attempt, "since": since.map(|t| t.to_string()), "who": who,
-        }),
-        Why::Ended(status, said) => json!({ "status": status, "said": said }),
-        Why::Unknown(_, _, said) => json!({ "said": said }),
-        Why::NextTurn | Why::NoProcess(_) | Why::Paused => Value::Null,
     }
 }
 
-fn resource(what: &Resource) -> Value {
+/// The same for programs, where there is more than the kind.
+fn detail(why: &Why) -> Option<ReasonDetail> {
+    let none = ReasonDetail::default();
+    let jobs = |all: &[(JobCode, QueueStatus)]| {
+        let job = |(code, status): &(JobCode, QueueStatus)| WaitedJob {
+            job_code: code.to_string(),
+            status: status.as_str(),
+        };
+        Some(all.iter().map(job).collect())
+    };
+    Some(match why {
+        Why::Parents(all) | Why::Upstream(all) => ReasonDetail { jobs: jobs(all), ..none },
+        Why::Outside(waits) => {
+            let each = waits.iter().map(|(external, _)| external.target());
+            ReasonDetail { targets: Some(each.collect()), ..none }
+        }
+        Why::Time(at, tries) => ReasonDetail { at: Some(at.to_string()), tries: *tries, ..none },
+        Why::Slot(full, holders) => ReasonDetail {
+            resource: Some(resource(&full.what)),
+            used: Some(full.used),
+            limit: Some(full.limit),
+            needed: Some(full.needed),
+            holders: Some(holders.clone()),
+            ..none
+        },
+        Why::KeptFor(what, job) => {
+            ReasonDetail { resource: Some(resource(what)), job_code: Some(job.to_string()), ..none }
+        }
+        Why::Node(label, _, nodes) => {
+            ReasonDetail { label: label.clone(), nodes: Some(nodes.clone()), ..none }
+        }
+        Why::Held(said) => ReasonDetail { said: said.clone(), ..none },
+        Why::Parked(workers, _) => ReasonDetail { workers: Some(*workers), ..none },
+        Why::Runs(attempt, since) => {
+            ReasonDetail { attempt: Some(*attempt), since: since.map(|t| t.to_string()), ..none }
+        }
+        Why::BeforeBody(what) => ReasonDetail { waits_on: Some(what.clone()), ..none },
+        Why::NodeSilent(silent) => {
+            ReasonDetail { node: Some(silent.node.clone()), session: Some(silent.session), ..none }
+        }
+        Why::Open { attempt, next, said, .. } => ReasonDetail {
+            attempt: Some(*attempt),
+            said: Some(said.clone()),
+            next: Some(NextReason { kind: next.kind(), detail: detail(next).map(Box::new) }),
+            ..none
+        },
+        Why::Stopping { attempt, since, who } => ReasonDetail {
+            attempt: Some(*attempt),
+            since: since.map(|t| t.to_string()),
+            who: who.clone(),
+            ..none
+        },
+        Why::Ended(status, said) => {
+            ReasonDetail { status: Some(status.as_str()), said: Some(said.clone()), ..none }
+        }
+        Why::Unknown(_, _, said) => ReasonDetail { said: Some(said.clone()), ..none },
+        Why::NextTurn | Why::NoProcess(_) | Why::Paused => return None,
+    })
+}
+
+fn resource(what: &Resource) -> ResourceName {
     let (kind, name) = match what {
         Resource::Total => ("total", None),
         Resource::Label(label) => ("label", Some(label.as_str())),
@@ -103,7 +245,7 @@ fn resource(what: &Resource) -> Value {
         Resource::Pool(name) => ("pool", Some(name.as_str())),
         Resource::Lock(name) => ("lock", Some(name.as_str())),
     };
-    json!({ "kind": kind, "name": name })
+    ResourceName { kind, name: name.map(str::to_owned) }
 }
 
 /// Since when jobs that are being stopped are.

@@ -10,12 +10,14 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{BatchExprError, compare};
 use crate::domain::id::{BatchNo, JobCode};
 use crate::domain::time::Millis;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Which end of the range comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "BackfillOrder")]
 pub enum Order {
     /// The oldest.
     Asc,
@@ -24,7 +26,7 @@ pub enum Order {
 }
 
 /// What a batch that did not end well means for those that come after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
     /// No further batch is opened; those that are open end.
@@ -35,7 +37,8 @@ pub enum OnFailure {
 }
 
 /// Which batches of the range are run; one that ended well never is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+#[schemars(rename = "BackfillScope")]
 pub enum Only {
     /// Those that do not exist.
     #[serde(rename = "missing")]

@@ -21,6 +21,7 @@ pub use weekend::{BadWeekend, Weekend};
 
 use crate::domain::id::CalendarCode;
 use chrono::NaiveDate;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,8 +69,9 @@ pub struct Day {
 }
 
 /// Which members of a combined calendar must work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "CombineRule")]
 pub enum How {
     /// A working day is one on which every member works.
     AllOf,
@@ -88,11 +90,13 @@ impl How {
 }
 
 /// What a combined calendar is made of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CalendarCombination")]
 pub struct Combine {
     /// Which members must work.
     pub how: How,
     /// The members, in the order written.
+    #[schemars(with = "Vec<String>")]
     pub members: Vec<CalendarCode>,
 }
 
@@ -147,8 +151,9 @@ pub enum Working {
 }
 
 /// Why a day is worked or off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "DayBasis")]
 pub enum Basis {
     /// A list names the day, with the holiday's name where it has one.
     Listed(Option<String>),

@@ -8,6 +8,7 @@ pub mod recipient;
 use crate::domain::notification::event::{Event, Severity};
 use crate::domain::text::clip;
 use crate::domain::text::lang::Lang;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -17,7 +18,8 @@ pub const SUBJECT_MAX: usize = 200;
 pub const SUBJECT_PREFIX: &str = "[Procession]";
 
 /// A text in both languages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BilingualText")]
 pub struct Both {
     /// English.
     pub en: String,
@@ -26,7 +28,8 @@ pub struct Both {
 }
 
 /// A labelled value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NotificationFact")]
 pub struct Fact {
     /// What it is.
     pub label: Both,
@@ -35,7 +38,8 @@ pub struct Fact {
 }
 
 /// What a reader may type to look or to act.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NotificationStep")]
 pub struct Step {
     /// What for.
     pub label: Both,
@@ -44,7 +48,8 @@ pub struct Step {
 }
 
 /// What it is about; for links, for filters and for machines that read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NotificationTopic")]
 pub struct Topic {
     /// The group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +73,8 @@ pub struct Topic {
 
 /// What somebody is told. Every text may hold characters from outside (names, error messages); whoever
 /// draws it escapes them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "NotificationContent")]
 pub struct Letter {
     /// What happened.
     pub event: Event,

@@ -1,11 +1,15 @@
 //! What people may hear of, and when each is told: at once, in a digest, or not at all.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Something that people may have to hear of; its word is `email_notifications.type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "NotificationEvent")]
 pub enum Event {
     /// A job failed for good.
     Failed,
@@ -68,7 +72,9 @@ pub enum Event {
 }
 
 /// How bad it is; what a reader's eye and a filter go by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Nobody has to do anything.
