@@ -233,8 +233,10 @@ fn executors_of_another_group_are_refused_before_anything_is_stored() {
     write(path, &of_risk(job));
     let words = "job STEAL of group risk may not use executor group fin-executor, which is for fin (owner); ask an \
                  administrator of all groups";
+    // Without --connect nothing but the file is read, which says nothing of executors.
+    well(path, &["check", "risk.yaml"]);
     for args in [
-        &["check", "risk.yaml"][..],
+        &["check", "risk.yaml", "--connect"][..],
         &["apply", "risk.yaml"],
         &["plan", "risk.yaml", "--batch-no", "1"],
         &["run", "risk.yaml", "--batch-no", "1"],

@@ -210,7 +210,7 @@ async fn each_process_is_limited_without_control_groups() {
         let ran = run(greedy, limits(64, 0, 0)).run().await;
         let out = ran.of(Stream::Stdout);
         assert_eq!(out.last(), Some(&"small"), "{}", ran.text());
-        assert!(!out.iter().any(|line| *line == "HAD-IT"), "{}", ran.text());
+        assert!(!out.contains(&"HAD-IT"), "{}", ran.text());
         // A hundredth of a processor for 100 s is one second.
         let busy = "ulimit -t; sh -c 'while :; do :; done'; echo \"ended with $?\"";
         let mut busy = run(busy, limits(0, 0, 1));
