@@ -84,7 +84,16 @@ export async function mount(el, ctx) {
   const refresh = async () => {
     const groups = await api.all('/executor-groups');
     const now = JSON.stringify(
-      groups.map((g) => [g.app_name, g.title, g.addresses, g.alive, g.open_runs, g.allows_glue, g.owner_group, g.groups]),
+      groups.map((g) => [
+        g.app_name,
+        g.title,
+        g.addresses,
+        g.alive,
+        g.open_runs,
+        g.allows_glue,
+        g.owner_group,
+        g.groups,
+      ]),
     );
     if (now !== before && el.isConnected && !host.contains(document.activeElement)) put(host, draw(groups));
     before = now;
