@@ -6,6 +6,7 @@ pub mod access;
 mod aside;
 mod calendars;
 pub mod certificate_watch;
+mod definition_uses;
 pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
@@ -18,6 +19,7 @@ mod outlook;
 pub mod preflight;
 mod scheduler_tables;
 mod schedules;
+mod script_rights;
 pub mod secrets;
 pub mod sources;
 pub mod task;
@@ -28,15 +30,15 @@ pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
     changed as changed_calendar,
 };
+pub use crate::app::definition_uses::{
+    ForbiddenUses, ForeignPassword, UnknownSecret, UnknownUses, refuse_uses_by_settings,
+};
 pub use crate::app::from_xxl::{Brought, NotFromXxl, shown_url, xxl_tables};
 pub use crate::app::guard::{DefinitionChange, Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::{
-    Applied, Authorship, BeingChanged, ForbiddenUses, SharedSource, UnknownUses,
-};
-pub use crate::app::versions::{refuse_uses_by_settings, whoami};
+pub use crate::app::versions::{Applied, Authorship, BeingChanged, SharedSource, whoami};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -211,12 +213,14 @@ impl App {
     }
 
     /// A definition from a file, with what is the installation's and no file has: calendars, and which
-    /// groups may use the secrets that other files declare or that are stored.
+    /// groups may use executors and the secrets that other files declare or that are stored.
     pub async fn with_installation(&self, defs: Definition) -> Result<Definition> {
         let mut tx = self.db.read().await?;
-        let store::shared::Installation { calendars, secrets } =
+        let store::shared::Installation { calendars, secrets, executor_groups } =
             store::shared::installation(&mut tx).await?;
-        Ok(self.secret_stores.add_access(Definition { calendars, stored_secrets: secrets, ..defs }))
+        let stored_secrets = secrets;
+        let defs = Definition { calendars, stored_secrets, executor_groups, ..defs };
+        Ok(self.secret_stores.add_access(defs))
     }
 }
 
@@ -248,6 +252,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
         calendars: stored.calendars.clone(),
         stored_secrets: stored.stored_secrets.clone(),
         configured_secrets: stored.configured_secrets.clone(),
+        executor_groups: stored.executor_groups.clone(),
         jobs,
         schedules: part::schedules_of(stored, wanted),
     }
@@ -310,6 +315,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<SharedSource>()
             || e.is::<ForbiddenUses>()
             || e.is::<UnknownUses>()
+            || e.is::<ForeignPassword>()
             || e.is::<BeingChanged>()
             || e.is::<TablesInUse>()
             || e.is::<LostUpdate>()

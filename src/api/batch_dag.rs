@@ -162,7 +162,7 @@ impl Draw {
         };
         match drawing.drawn() {
             Drawn::Json(document) => route::tagged(&ask.headers, &document),
-            Drawn::Text(text) => route::tagged_as(&ask.headers, media(shape), text.into_bytes()),
+            Drawn::Text(text) => route::tagged_as(&ask.headers, media(shape), text.as_bytes()),
         }
     }
 }

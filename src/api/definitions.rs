@@ -7,12 +7,15 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::second_person::{GuardedChange, changed_since, fingerprint_of};
 use crate::api::uploaded_definition::UploadedDefinition;
-use crate::app::{Applied, Apply, Authorship, DefinitionChange, Guard};
+use crate::app::{
+    Applied, Apply, Authorship, DefinitionChange, ForbiddenUses, ForeignPassword, Guard,
+    NoCalendar, UnknownUses,
+};
 use crate::definition::{Change, How, Loaded, Thing};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
-use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
+use crate::domain::job::{Definition, JobDef};
 use crate::domain::permission::four_eyes::GuardedAction;
 use crate::domain::permission::required_permissions::Demands;
 use crate::view::change::{Changed, FaultAt};
@@ -161,8 +164,13 @@ async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checke
         sources: 0,
         schedules: 0,
     };
+    let file = wanted.sent.main_name();
     let loaded = match wanted.sent.load(&ask).await? {
         Ok(loaded) => loaded,
+        Err(faults) => return Ok(bad(faults)),
+    };
+    let unknown = match look_at_uses(&ask, &loaded.definition, &file).await? {
+        Ok(unknown) => unknown,
         Err(faults) => return Ok(bad(faults)),
     };
     let looked = match ask.house.app.look_at_schedules(&loaded).await {
@@ -176,13 +184,43 @@ async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checke
     Ok(Checked {
         ok: true,
         faults: Vec::new(),
-        warnings: loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect(),
+        warnings: (loaded.warnings.iter().chain(&looked).map(FaultAt::of)).chain(unknown).collect(),
         groups: defs.groups.len(),
         jobs: defs.jobs.len(),
         dependencies: defs.dependencies.len(),
         sources: defs.sources.len(),
         schedules: defs.schedules.len(),
     })
+}
+
+/// What a definition uses of what other files and administrators have: secrets that are not there yet, or the faults for
+/// which `apply` would refuse it.
+async fn look_at_uses(
+    ask: &Ask,
+    defs: &Definition,
+    file: &str,
+) -> Result<Result<Vec<FaultAt>, Vec<FaultAt>>, Problem> {
+    let sees = |group: &GroupCode| ask.allows(Permission::View, group);
+    let sees = authorize::unless_all_are_seen(ask, &sees)?;
+    let at = |what: String, cure: String| FaultAt { file: file.to_owned(), line: 0, what, cure };
+    let error = match ask.house.app.look_at_uses(defs, sees).await {
+        Ok(unknown) => {
+            let warnings = unknown.iter().map(|secret| at(secret.describe(), secret.fix()));
+            return Ok(Ok(warnings.collect()));
+        }
+        Err(error) => error,
+    };
+    if let Some(forbidden) = error.downcast_ref::<ForbiddenUses>() {
+        let faults = forbidden.all().iter().map(|found| at(found.to_string(), found.fix()));
+        return Ok(Err(faults.collect()));
+    }
+    // The others say themselves what to do.
+    let is_of_definition =
+        error.is::<UnknownUses>() || error.is::<ForeignPassword>() || error.is::<NoCalendar>();
+    match is_of_definition {
+        true => Ok(Err(vec![at(error.to_string(), String::new())])),
+        false => Err(error.into()),
+    }
 }
 
 /// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for

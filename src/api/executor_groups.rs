@@ -2,6 +2,7 @@
 
 use crate::api::authorize;
 use crate::api::caller::{Ask, Needs};
+use crate::api::group_access::requested_access;
 use crate::api::page::{self, Page, Part};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -132,6 +133,13 @@ struct NewExecutorGroupRequest {
     /// Whether scripts may be sent to them.
     #[serde(default)]
     allows_glue: bool,
+    /// The group of jobs that they belong to, which may always use them. When nothing is said of groups, every group may.
+    owner_group: Option<String>,
+    /// The other groups of jobs that may use them.
+    groups: Option<Vec<String>>,
+    /// Every group may use them, those of later too.
+    #[serde(default)]
+    every_group: bool,
     /// Its token, 16 to 200 visible ASCII characters; one is made when it is left out.
     token: Option<String>,
 }
@@ -153,7 +161,10 @@ async fn add(
     wanted: NewExecutorGroupRequest,
 ) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
     let app = AppName::parse(&wanted.app_name).map_err(|e| Problem::refused(e.to_string()))?;
+    let access =
+        requested_access(wanted.owner_group.as_ref(), wanted.groups.as_ref(), wanted.every_group)?;
     let group = ExecutorGroup {
+        access: access.unwrap_or_default(),
         title: wanted.title.unwrap_or_else(|| app.to_string()),
         addressing: wanted.addresses.map_or(Addressing::Registered, Addressing::Fixed),
         glue: glue(wanted.allows_glue),
@@ -175,6 +186,13 @@ struct Changed {
     addresses: Option<Vec<String>>,
     /// Whether scripts may be sent to them.
     allows_glue: Option<bool>,
+    /// The group of jobs that they belong to, which may always use them. When nothing is said of groups, who may use them stays as it is.
+    owner_group: Option<String>,
+    /// The other groups of jobs that may use them.
+    groups: Option<Vec<String>>,
+    /// Every group may use them, those of later too.
+    #[serde(default)]
+    every_group: bool,
 }
 
 async fn set(
@@ -183,7 +201,9 @@ async fn set(
     changed: Changed,
 ) -> Result<AnswerWithCookies<ExecutorGroupDocument>, Problem> {
     let app = which.app()?;
+    let (owner_group, groups) = (changed.owner_group.as_ref(), changed.groups.as_ref());
     let change = GroupChange {
+        access: requested_access(owner_group, groups, changed.every_group)?,
         title: changed.title,
         addressing: changed.addresses.map(Addressing::Fixed),
         glue: changed.allows_glue.map(glue),

@@ -3,6 +3,7 @@
 use crate::api::authorize;
 use crate::api::batch_control::Why;
 use crate::api::caller::{Ask, Needs};
+use crate::api::group_access::requested_access;
 use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -10,8 +11,6 @@ use crate::api::secret_route::AnswerWithCookies;
 use crate::app::preflight::check_jobs;
 use crate::app::sources::Ledger;
 use crate::domain::access::Permission;
-use crate::domain::access::group_access::GroupAccess;
-use crate::domain::id::GroupCode;
 use crate::domain::job::JobDef;
 use crate::domain::source::transport::Transport;
 use crate::domain::source::tx_class::TxClass;
@@ -140,25 +139,6 @@ struct SecretGrant {
     every_group: bool,
     /// Why; the audit log keeps it.
     reason: Option<String>,
-}
-
-/// The rule that a request says; none when it says nothing of groups.
-fn requested_access(
-    owner_group: Option<&String>,
-    groups: Option<&Vec<String>>,
-    every_group: bool,
-) -> Result<Option<GroupAccess>, Problem> {
-    let is_limited = owner_group.is_some() || groups.is_some();
-    if every_group && is_limited {
-        return Err(Problem::refused("every_group: leave it out, or owner_group and groups"));
-    }
-    if !every_group && !is_limited {
-        return Ok(None);
-    }
-    let code = |text: &String| GroupCode::parse(text).map_err(anyhow::Error::from);
-    let owner_group = owner_group.map(code).transpose()?;
-    let groups = groups.map(|all| all.iter().map(code).collect());
-    Ok(Some(GroupAccess { owner_group, groups: groups.transpose()? }))
 }
 
 async fn grant(ask: Ask, at: NamePath, sent: SecretGrant) -> Result<Named, Problem> {

@@ -33,6 +33,7 @@ mod events;
 pub mod executor;
 mod executor_groups;
 mod fire;
+mod group_access;
 mod groups;
 mod health;
 mod idempotency;

@@ -4,7 +4,7 @@
 use crate::api::caller::{Ask, Needs};
 use crate::api::idempotency;
 use crate::api::problem::Problem;
-use crate::api::response_encoding::{accepts_gzip, pack};
+use crate::api::response_encoding::{EncodedAnswer, accepts_gzip};
 use crate::api::second_person::{WaitingChange, file_change};
 use crate::api::state::House;
 use axum::body::{Body, Bytes, to_bytes};
@@ -15,8 +15,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -391,25 +389,33 @@ pub(super) fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
 
 /// JSON with an ETag; without a body when the caller has it already.
 pub(super) fn tagged<T: Serialize>(headers: &HeaderMap, answer: &T) -> Result<Response, Problem> {
-    let bytes = serde_json::to_vec(answer).map_err(anyhow::Error::from)?;
-    tagged_as(headers, "application/json", bytes)
+    let encoded = EncodedAnswer::of_json(answer).map_err(anyhow::Error::from)?;
+    tagged_answer(headers, "application/json", encoded)
 }
 
 /// The same of anything else.
 pub(super) fn tagged_as(
     headers: &HeaderMap,
     media: &'static str,
-    bytes: Vec<u8>,
+    bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
-    let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest.as_ref()[..15]));
+    let encoded = EncodedAnswer::of_bytes(bytes).map_err(anyhow::Error::from)?;
+    tagged_answer(headers, media, encoded)
+}
+
+fn tagged_answer(
+    headers: &HeaderMap,
+    media: &'static str,
+    answer: EncodedAnswer,
+) -> Result<Response, Problem> {
+    let tag = format!("\"{}\"", answer.digest());
     let has = headers.get(IF_NONE_MATCH).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let same = has.split(',').any(|t| t.trim().trim_start_matches("W/") == tag);
-    let packed = if same || !accepts_gzip(headers) { None } else { pack(&bytes) };
-    let is_packed = packed.is_some();
-    let mut response = match same {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(CONTENT_TYPE, media)], packed.unwrap_or(bytes)).into_response(),
+    let (mut response, is_packed) = if same {
+        (StatusCode::NOT_MODIFIED.into_response(), false)
+    } else {
+        let (body, is_packed) = answer.into_body(accepts_gzip(headers));
+        (([(CONTENT_TYPE, media)], body).into_response(), is_packed)
     };
     // The same tag for other bytes is a weak one.
     let shown = if is_packed { format!("W/{tag}") } else { tag };

@@ -74,6 +74,15 @@ impl UploadedDefinition {
         }
     }
 
+    /// The name of the main file, as faults name it.
+    pub(super) fn main_name(&self) -> String {
+        match (&self.text, self.format) {
+            (Some(_), Some(Form::Json)) => "definition.json".to_owned(),
+            (Some(_), Some(Form::Yaml) | None) => "definition.yaml".to_owned(),
+            (None, _) => self.main.clone().unwrap_or_else(|| "definition".to_owned()),
+        }
+    }
+
     fn read(&self, budget: Budget) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
         let mut files = BTreeMap::new();
         for (name, text) in &self.files {

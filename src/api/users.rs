@@ -122,6 +122,8 @@ struct Account {
     must_change_password: bool,
     /// Until when it works then, RFC 3339.
     password_until: Option<String>,
+    /// Why the directory does not let the user in any more; null: nothing is known against it.
+    directory_closed: Option<String>,
     /// At which other provider the user logs in; `ldap` is the directory.
     oidc_issuer: Option<String>,
     /// When the user logged in last.
@@ -144,6 +146,7 @@ fn document(ask: &Ask, user: User, grants: &[Grant]) -> Result<UserDocument, Pro
         has_password: user.password.is_some(),
         must_change_password: user.must_change,
         password_until: user.password_until.map(|at| at.to_string()),
+        directory_closed: user.directory_closed,
         oidc_issuer: user.oidc.map(|(issuer, _)| issuer),
         last_login: user.last_login.map(|at| at.to_string()),
         create_time: user.create_time.to_string(),
@@ -210,6 +213,24 @@ struct Added {
     user: UserDocument,
     /// The password that was made, shown here and never again.
     one_time_password: Option<String>,
+    /// What the right `script` that was granted is where scripts are not kept from the service; null: nothing to know.
+    warning: Option<String>,
+}
+
+/// A user that was changed.
+#[derive(Serialize, JsonSchema)]
+struct ChangedUser {
+    /// The user.
+    #[serde(flatten)]
+    user: UserDocument,
+    /// What the right `script` that was granted is where scripts are not kept from the service; null: nothing to know.
+    warning: Option<String>,
+}
+
+/// What who grants these should know of the right `script`.
+async fn warning_of(ask: &Ask, grants: &[Grant]) -> Result<Option<String>, Problem> {
+    let found = ask.house.app.warn_of_script_right(grants).await?;
+    Ok(found.map(|warning| warning.describe(ask.lang)))
 }
 
 /// The language of a word; none is the browser's.
@@ -242,9 +263,11 @@ async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<AnswerWithCookies<Added>
         initial,
         name: name.clone(),
     };
+    let granted = wanted.grants.clone();
     let made = ask.house.porter.add_user(&ask.authority()?, wanted).await?;
     let one_time_password = made.map(|made| made.expose_secret().to_owned());
-    Ok(Added { user: shown(&ask, &name).await?, one_time_password }.into())
+    let warning = warning_of(&ask, &granted).await?;
+    Ok(Added { user: shown(&ask, &name).await?, one_time_password, warning }.into())
 }
 
 /// What is to change; what is left out stays.
@@ -265,7 +288,7 @@ async fn change(
     ask: Ask,
     who: NamePath,
     sent: Edit,
-) -> Result<AnswerWithCookies<UserDocument>, Problem> {
+) -> Result<AnswerWithCookies<ChangedUser>, Problem> {
     let name = named(&who)?;
     let touches = sent.display_name.is_some() || sent.lang.is_some() || sent.is_active.is_some();
     if touches && !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
@@ -277,8 +300,10 @@ async fn change(
         is_active: sent.is_active,
         grants: sent.grants.map(read).transpose()?,
     };
+    let granted = change.grants.clone().unwrap_or_default();
     ask.house.porter.change_user(&ask.authority()?, &name, change).await?;
-    Ok(shown(&ask, &name).await?.into())
+    let warning = warning_of(&ask, &granted).await?;
+    Ok(ChangedUser { user: shown(&ask, &name).await?, warning }.into())
 }
 
 async fn remove(ask: Ask, who: NamePath, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod directory;
+mod directory_recheck;
 mod hashing;
 mod ldap;
 mod login;
@@ -15,6 +16,7 @@ mod setup;
 mod tokens;
 
 pub use accounts::{Change, Initial, NewAccount};
+pub use directory_recheck::{DirectoryRecheck, DirectoryWatch};
 pub use ldap::{DirectoryCheck, DirectoryStep, LDAP_ISSUER, check_directory};
 pub use login::{Credentials, Entered, NotIn, Stranger};
 pub(super) use newcomers::bring;
@@ -310,7 +312,7 @@ impl Porter {
         let is_same_user = |known: &KnownCaller| {
             let hash = |user: &User| user.password.as_ref().map(|p| p.expose_secret().to_owned());
             active.iter().any(|user| {
-                user.id == known.user.id && user.is_active && hash(user) == hash(&known.user)
+                user.id == known.user.id && user.is_open() && hash(user) == hash(&known.user)
             })
         };
         let may_the_same = |known: &KnownCaller| {
@@ -339,7 +341,7 @@ impl Porter {
 
 /// The user and what the user may do; none when the user may not log in.
 async fn active(tx: &mut Tx, id: UserId) -> Result<Option<(User, Vec<Grant>)>> {
-    let user = store::user::by_id(tx, id).await?.filter(|user| user.is_active);
+    let user = store::user::by_id(tx, id).await?.filter(User::is_open);
     let Some(user) = user else { return Ok(None) };
     let grants = store::user::grants(tx, id).await?;
     Ok(Some((user, grants)))

@@ -1,6 +1,7 @@
 //! Groups of executors: added, changed and removed by administrators, each change on record.
 
 use crate::app::App;
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::address::{BadAddress, ExecutorUrl, Place};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
 use crate::domain::time::Millis;
@@ -63,6 +64,8 @@ pub struct GroupChange {
     pub addressing: Option<Addressing>,
     /// Whether scripts may be sent to them.
     pub glue: Option<Glue>,
+    /// Which groups of jobs may use them.
+    pub access: Option<GroupAccess>,
 }
 
 /// A group as it is shown.
@@ -145,6 +148,7 @@ impl App {
             title: change.title.unwrap_or_else(|| before.title.clone()),
             addressing: change.addressing.unwrap_or_else(|| before.addressing.clone()),
             glue: change.glue.unwrap_or(before.glue),
+            access: change.access.unwrap_or_else(|| before.access.clone()),
         };
         let after = checked(after, &self.config.own_ports()?)?;
         if after != before {
@@ -275,5 +279,9 @@ fn shown(group: &ExecutorGroup) -> Value {
         Addressing::Fixed(all) => json!(all),
     };
     let allows_glue = group.glue == Glue::Allowed;
-    json!({ "title": group.title, "addresses": addresses, "allows_glue": allows_glue })
+    let for_groups = group.access.describe();
+    json!({
+        "title": group.title, "addresses": addresses, "allows_glue": allows_glue,
+        "for_groups": for_groups,
+    })
 }

@@ -1,14 +1,12 @@
 //! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
 
-use crate::app::calendars::refuse_absent;
+use crate::app::definition_uses::{refuse_foreign_passwords, refuse_uses};
 use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part};
-use crate::config::Config;
 use crate::definition::{self, Change};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::part;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::permission::access_rules::{AccessRules, ForbiddenUse, SharedResource};
 use crate::domain::schedule::trigger::Trigger;
 use crate::domain::time::Millis;
 use crate::engine::host_name;
@@ -20,7 +18,7 @@ use crate::store::{self, Tx, audit, trigger, version};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Who changes a definition, and what is said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +113,8 @@ impl App {
         {
             let (stored, changes) =
                 compare(&mut self.db.read().await?, &self.secret_stores, &wanted, &[]).await?;
-            refuse_uses(&stored, &wanted, Guard::none())?;
+            refuse_uses(&stored, &wanted, None)?;
+            refuse_foreign_passwords(&self.secret_stores, &wanted)?;
             refuse_shared_source(&stored, &wanted)?;
             if how == Apply::DryRun || changes.is_empty() {
                 return Ok(changes);
@@ -123,7 +122,8 @@ impl App {
         }
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, &wanted, &[]).await?;
-        refuse_uses(&stored, &wanted, Guard::none())?;
+        refuse_uses(&stored, &wanted, None)?;
+        refuse_foreign_passwords(&self.secret_stores, &wanted)?;
         refuse_shared_source(&stored, &wanted)?;
         if !changes.is_empty() {
             let now = self.clock.now();
@@ -165,7 +165,8 @@ impl App {
         let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
         // Before what names others: who may not do this hears nothing of them.
         guard.look(&mut tx, &stored, wanted).await?;
-        refuse_uses(&stored, wanted, guard)?;
+        refuse_uses(&stored, wanted, guard.sees)?;
+        refuse_foreign_passwords(&self.secret_stores, wanted)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
         }
@@ -200,7 +201,8 @@ impl App {
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, &to.definition, &[]).await?;
         guard.look(&mut tx, &stored, &to.definition).await?;
-        refuse_uses(&stored, &to.definition, guard)?;
+        refuse_uses(&stored, &to.definition, guard.sees)?;
+        refuse_foreign_passwords(&self.secret_stores, &to.definition)?;
         if how == Apply::DryRun || changes.is_empty() {
             return Ok(Applied { changes, versions: BTreeMap::new() });
         }
@@ -243,71 +245,6 @@ async fn compare(
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
     let changes = definition::diff(&its_part(&stored, wanted), wanted);
     Ok((stored, changes))
-}
-
-/// A definition uses data sources or secrets of other groups.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the definition uses what is not for its groups:\n  {}",
-    .0.iter().map(|each| format!("{each}; {}", each.fix())).collect::<Vec<_>>().join("\n  ")
-)]
-pub struct ForbiddenUses(Vec<ForbiddenUse>);
-
-/// A definition uses what its author cannot see: it is not there, or other groups have it.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "these are not there, or are not for the group that uses them: {}; store them, or ask an administrator of all groups \
-     to let the group use them",
-    .0.iter().map(|(group, used)| format!("{used} in group {group}")).collect::<Vec<_>>().join(", ")
-)]
-pub struct UnknownUses(pub(in crate::app) BTreeSet<(GroupCode, SharedResource)>);
-
-impl App {
-    /// Refuses parameters of an order that name secrets which are not there, or are not for these groups and whose rule
-    /// names a group that the caller does not see.
-    pub async fn refuse_unknown_secrets(
-        &self,
-        groups: &[&GroupCode],
-        params: &BTreeMap<String, String>,
-        sees: &(dyn Fn(&GroupCode) -> bool + Sync),
-    ) -> Result<()> {
-        let stored = self.definition().await?;
-        let rules = AccessRules::collect(&stored);
-        let unknown: BTreeSet<_> =
-            groups.iter().flat_map(|group| rules.unknown_params(group, params, sees)).collect();
-        match unknown.is_empty() {
-            true => Ok(()),
-            false => Err(UnknownUses(unknown).into()),
-        }
-    }
-}
-
-/// Refuses calendars that are not there, and data sources and secrets that belong to groups of other files.
-fn refuse_uses(stored: &Definition, wanted: &Definition, guard: Guard<'_>) -> Result<()> {
-    refuse_absent(&stored.calendars, wanted)?;
-    let mut rules = AccessRules::collect(stored);
-    rules.add(wanted);
-    if let Some(sees) = guard.sees {
-        let unknown = rules.unknown_uses(wanted, sees);
-        if !unknown.is_empty() {
-            return Err(UnknownUses(unknown).into());
-        }
-    }
-    Ok(refuse_forbidden_uses(&rules, wanted)?)
-}
-
-/// The data sources and secrets of a file may belong to groups of other files.
-fn refuse_forbidden_uses(rules: &AccessRules, wanted: &Definition) -> Result<(), ForbiddenUses> {
-    let uses = rules.forbidden_uses(wanted);
-    if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
-}
-
-/// Refuses what a file uses and its groups may not by the settings alone, before there is a database.
-pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
-    let defs = config.secret_stores()?.add_access(defs.clone());
-    let mut rules = AccessRules::collect(&defs);
-    rules.add(&defs);
-    Ok(refuse_forbidden_uses(&rules, &defs)?)
 }
 
 async fn write(

@@ -138,11 +138,16 @@ async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Res
     Ok(())
 }
 
-/// The schedule, node, calendar, user or executor group that was acted on, else the group.
+/// The request that was denied; the schedule, node, calendar, user, executor group, secret or source that was acted on; else
+/// the group.
 fn on(entry: &Entry) -> Option<String> {
     let named = |key: &str| entry.detail.as_ref()?.get(key)?.as_str().map(str::to_owned);
     let group = || entry.group.as_ref().map(ToString::to_string);
-    ["schedule", "node", "calendar", "user", "app_name"].into_iter().find_map(named).or_else(group)
+    if let (Some(method), Some(path)) = (named("method"), named("path")) {
+        return Some(format!("{method} {path}"));
+    }
+    let things = ["schedule", "node", "calendar", "user", "app_name", "secret", "source"];
+    things.into_iter().find_map(named).or_else(group)
 }
 
 /// Why an executor was refused, and how often since the record before.

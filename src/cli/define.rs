@@ -5,7 +5,7 @@ use crate::app::preflight::{
     PreflightFinding, PreflightReport, PreflightSeverity, check_calendars, check_jobs,
 };
 use crate::app::sources::place;
-use crate::app::{self, App, Apply, Authorship, EmptyDatabase};
+use crate::app::{self, App, Apply, Authorship, EmptyDatabase, NoCalendar, UnknownSecret};
 use crate::cli::lineage::Strictness;
 use crate::cli::{Global, VerbResult, breach, calendar, four_eyes, lineage, out, preflight};
 use crate::config::Config;
@@ -177,8 +177,15 @@ async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightRe
     find_absent_files(&mut report, &defs.sources);
     if let Some(app) = App::open_if_there(config).await? {
         let stored = app.calendars().await;
+        let unknown = app.look_at_uses(defs, None).await;
         app.close().await;
         report.findings.extend(check_calendars(&stored?, defs));
+        match unknown {
+            Ok(unknown) => unknown.iter().for_each(warn_of_secret),
+            // Said as a finding already.
+            Err(error) if error.is::<NoCalendar>() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(report)
 }
@@ -238,6 +245,7 @@ async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> R
         },
     };
     app.look_at_schedules(&loaded).await?.iter().for_each(say);
+    app.look_at_uses(&loaded.definition, None).await?.iter().for_each(warn_of_secret);
     if how == Apply::Write && app.config.four_eyes()?.is_on() {
         let ahead = app.apply_all(&loaded.definition, Apply::DryRun, by).await?;
         record_bypass(&app, &loaded.definition, (ahead.len(), by), global.lang()).await?;
@@ -295,6 +303,10 @@ pub(super) fn schema() -> Result<VerbResult> {
 
 fn warn(loaded: &Loaded) {
     loaded.warnings.iter().for_each(say);
+}
+
+fn warn_of_secret(unknown: &UnknownSecret) {
+    out::note(&format!("warning: {}; {}", unknown.describe(), unknown.fix()));
 }
 
 fn say(warning: &Fault) {

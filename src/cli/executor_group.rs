@@ -1,8 +1,9 @@
 //! `executor-group list | show | add | set | token | remove`. No verb takes a token as an argument: arguments
 //! stand in process lists and in the history of shells.
 
-use crate::app::executor_groups::GroupChange;
+use crate::app::executor_groups::{GroupChange, GroupSeen};
 use crate::app::{self, App, EmptyDatabase};
+use crate::cli::group_access::AccessArgs;
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
 use crate::domain::text::lang::Lang;
@@ -60,6 +61,8 @@ pub(super) struct AddArgs {
     /// Let jobs send scripts to its executors (GLUE), which run whatever they are sent
     #[arg(long)]
     allow_glue: bool,
+    #[command(flatten)]
+    access: AccessArgs,
     /// File with the token, xxl.job.accessToken of its executors [default: one is made and printed, once]
     #[arg(long = "from-file", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -85,6 +88,8 @@ pub(super) struct SetArgs {
     /// Let no job send a script to its executors
     #[arg(long)]
     refuse_glue: bool,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<VerbResult> {
@@ -165,13 +170,21 @@ async fn add((app, by): (&App, &Operator), args: AddArgs, global: &Global) -> Re
             false => Addressing::Fixed(args.addresses),
         },
         glue: if args.allow_glue { Glue::Allowed } else { Glue::Refused },
+        access: args.access.access()?.unwrap_or_default(),
     };
+    let (is_open, for_groups) = (group.access.is_for_every_group(), group.access.describe());
     let chosen = args.file.as_deref().map(token).transpose()?;
     let made = app.add_executor_group(by, group, chosen).await?;
     out::note(&match lang {
-        Lang::En => format!("executor group {name} is added"),
-        Lang::Zh => format!("已添加执行器 {name}"),
+        Lang::En => format!("executor group {name} is added; for {for_groups}"),
+        Lang::Zh => format!("已添加执行器 {name}；可用的组：{for_groups}"),
     });
+    if is_open {
+        out::note(lang.pick(
+            "name the groups of jobs that may use it with --owner-group and --group",
+            "请用 --owner-group 和 --group 指定可使用它的作业组",
+        ));
+    }
     print_once(global, &name, made.as_ref())
 }
 
@@ -189,23 +202,25 @@ async fn set((app, by): (&App, &Operator), args: SetArgs, lang: Lang) -> Result<
             (false, true) => Some(Glue::Refused),
             (false, false) => None,
         },
+        access: args.access.access()?,
     };
-    app.set_executor_group(by, &name, change).await?;
+    let after = app.set_executor_group(by, &name, change).await?;
+    let for_groups = after.access.describe();
     out::note(&match lang {
-        Lang::En => format!("executor group {name} is changed"),
-        Lang::Zh => format!("已更改执行器 {name}"),
+        Lang::En => format!("executor group {name} is changed; for {for_groups}"),
+        Lang::Zh => format!("已更改执行器 {name}；可用的组：{for_groups}"),
     });
     Ok(())
 }
 
 async fn list(global: &Global, app: &App) -> Result<()> {
-    let (all, now) = app.executor_groups().await?;
-    let all: Vec<ExecutorGroupDocument> = all.iter().map(|seen| document(seen, now)).collect();
+    let (seen, now) = app.executor_groups().await?;
+    let all: Vec<ExecutorGroupDocument> = seen.iter().map(|seen| document(seen, now)).collect();
     if global.json {
         return out::json(&json!(all));
     }
     let lang = global.lang();
-    let row = |group: &ExecutorGroupDocument| {
+    let row = |(seen, group): (&GroupSeen, &ExecutorGroupDocument)| {
         let place = match &group.addresses {
             None => lang.pick("registered", "自动注册").to_owned(),
             Some(all) => all.join(" "),
@@ -222,10 +237,11 @@ async fn list(global: &Global, app: &App) -> Result<()> {
             there,
             group.open_runs.to_string(),
             glue.to_owned(),
+            seen.stored.group.access.describe(),
         ]
     };
-    let head = ["EXECUTORS", "TITLE", "ADDRESSES", "THERE", "OPEN RUNS", "GLUE"];
-    out::line(&out::table(&head, all.iter().map(row).collect()));
+    let head = ["EXECUTORS", "TITLE", "ADDRESSES", "THERE", "OPEN RUNS", "GLUE", "FOR"];
+    out::line(&out::table(&head, seen.iter().zip(&all).map(row).collect()));
     Ok(())
 }
 
@@ -240,6 +256,11 @@ async fn show(global: &Global, app: &App, name: &AppName) -> Result<()> {
     out::line(&match lang {
         Lang::En => format!("{} runs that are not over", group.open_runs),
         Lang::Zh => format!("未结束的运行:{}", group.open_runs),
+    });
+    let for_groups = seen.stored.group.access.describe();
+    out::line(&match lang {
+        Lang::En => format!("for {for_groups}"),
+        Lang::Zh => format!("可用的组：{for_groups}"),
     });
     for address in group.addresses.iter().flatten() {
         out::line(&match lang {

@@ -33,6 +33,7 @@ mod executor;
 mod executor_group;
 mod export;
 mod four_eyes;
+mod group_access;
 mod health;
 mod heard;
 mod help;

@@ -212,6 +212,13 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
         format!("  {}: {}", lang.pick("limits", "资源限制"), pairs(&report.limits)),
         format!("  {}: {cgroups}", lang.pick("control groups", "控制组")),
     ];
+    if report.controllers.is_empty() && !report.limits.is_empty() {
+        let held = lang.pick(
+            "each process of a script is held for itself: memory, processor time in all",
+            "按单个进程限制:内存、处理器总时间",
+        );
+        lines.push(format!("  {}: {held}", lang.pick("without control groups", "无控制组时")));
+    }
     let obstacle = report.obstacle.iter();
     lines.extend(
         obstacle

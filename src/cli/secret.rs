@@ -5,9 +5,9 @@ mod rekey;
 
 use crate::app::secrets::{AskStores, SecretListing, SecretState};
 use crate::app::{self, App, EmptyDatabase};
+use crate::cli::group_access::AccessArgs;
 use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::access::group_access::GroupAccess;
-use crate::domain::id::GroupCode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::attempt::secret_reader::usable;
@@ -18,17 +18,24 @@ use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
 use crate::view::secret::SecretDocument;
 use anyhow::{Context as _, Result};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
-use std::io::{BufRead as _, IsTerminal as _};
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Verbs of `secret`.
 #[derive(Subcommand)]
 pub(super) enum SecretVerb {
     /// Make a key for sealing; keep it in PROCESSION_SECRET_KEY or in a file that
     /// PROCESSION_SECRET_KEY_FILE names
-    Key,
+    Key {
+        /// Write it to this file, which its owner alone may read and which must not be there, and print nothing of it
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Seal a secret and store it; it is read from the terminal or from standard input
     Set {
         /// Name, as in ${secret.NAME}
@@ -80,38 +87,16 @@ pub(super) enum SecretVerb {
     },
 }
 
-/// Which groups may use a secret; when nothing is said, a stored one stays as it is.
-#[derive(Args)]
-pub(super) struct AccessArgs {
-    /// The group it belongs to, which may always use it
-    #[arg(long, value_name = "GROUP")]
-    owner_group: Option<String>,
-    /// Another group that may use it; may be repeated
-    #[arg(long = "group", value_name = "GROUP")]
-    groups: Vec<String>,
-    /// Every group may use it, those of later too
-    #[arg(long, conflicts_with_all = ["owner_group", "groups"])]
-    every_group: bool,
-}
-
-impl AccessArgs {
-    fn access(self) -> Result<Option<GroupAccess>> {
-        let owner_group = self.owner_group.as_deref().map(GroupCode::parse).transpose()?;
-        let groups: Vec<GroupCode> =
-            self.groups.iter().map(|code| GroupCode::parse(code)).collect::<Result<_, _>>()?;
-        let groups = (!groups.is_empty()).then_some(groups);
-        let is_given = self.every_group || owner_group.is_some() || groups.is_some();
-        Ok(is_given.then_some(GroupAccess { owner_group, groups }))
-    }
-}
-
 pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResult> {
     // A future until it is awaited: two of the verbs need no database.
     let app = global.open(EmptyDatabase::Refuse);
     match verb {
-        SecretVerb::Key => {
+        SecretVerb::Key { out: file } => {
             let key = encryption::new_key().map_err(|e| BadInput(e.to_string()))?;
-            out::line(key.expose_secret());
+            match file {
+                None => out::line(key.expose_secret()),
+                Some(file) => write_key(&file, &key)?,
+            }
         }
         SecretVerb::Seal { name } => out::line(&sealed(&name)?),
         SecretVerb::Set { name, access, reason } => {
@@ -143,6 +128,27 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResu
         }
     }
     Ok(VerbResult::Well)
+}
+
+/// Writes a key to a new file of mode 0600: one that is there may be the key that everything is sealed under.
+fn write_key(path: &Path, key: &SecretString) -> Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => BadInput(format!(
+            "--out {}: there is a file already, and it is left as it is; name another one, or move that one away if \
+             nothing is sealed under its key",
+            path.display()
+        )),
+        _ => BadInput(format!("--out {}: {error}", path.display())),
+    })?;
+    let written = writeln!(file, "{}", key.expose_secret()).and_then(|()| file.sync_all());
+    written.with_context(|| format!("write {}", path.display()))?;
+    out::note(&format!(
+        "the key is in {}, for its owner alone; name it in PROCESSION_SECRET_KEY_FILE, and keep a copy elsewhere: without \
+         it nothing that is sealed can be read",
+        path.display()
+    ));
+    Ok(())
 }
 
 fn sealed(name: &str) -> Result<String> {

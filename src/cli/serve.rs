@@ -1,6 +1,7 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
 use crate::api::{Attended, Front, House, ListenerTls};
+use crate::app::access::DirectoryWatch;
 use crate::app::certificate_watch::CertificateWatch;
 use crate::app::secrets::LoginRenewal;
 use crate::app::task::as_task;
@@ -13,6 +14,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::dispatch::acquire::{Fate, Served};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::operate::audit_chain::AuditSealer;
+use crate::engine::operate::audit_watch::AuditWatch;
 use crate::engine::outbox::Sender;
 use crate::engine::retention::Sweeper;
 use crate::engine::trigger::core::TriggerCore;
@@ -130,7 +132,9 @@ pub(super) struct Works {
     sender: Option<Sender>,
     logins: LoginRenewal,
     certificates: CertificateWatch,
+    directory: DirectoryWatch,
     sealer: AuditSealer,
+    verifier: AuditWatch,
 }
 
 impl Works {
@@ -145,12 +149,23 @@ impl Works {
         let sender = app.sender(&dispatcher)?.filter(|_| dispatcher.fires_schedules());
         let (sealer, logins) = (dispatcher.audit_sealer(), app.login_renewal());
         let certificates = app.certificate_watch(dispatcher.meter());
-        Ok(Self { dispatcher, core, sweeper, sender, logins, certificates, sealer })
+        let (verifier, directory) = (dispatcher.audit_watch(), app.porter().directory_watch());
+        Ok(Self {
+            dispatcher,
+            core,
+            sweeper,
+            sender,
+            logins,
+            certificates,
+            directory,
+            sealer,
+            verifier,
+        })
     }
 
     /// Does it until `stop` is cancelled, and leaves in order then.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
-        let Self { mut dispatcher, core, sweeper, sender, logins, certificates, sealer } = self;
+        let Self { mut dispatcher, core, sweeper, sender, logins, certificates, .. } = self;
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
@@ -158,7 +173,9 @@ impl Works {
         let sweep = as_task(sweep(sweeper, stop.clone()));
         let renew = as_task(Box::pin(logins.run(stop.clone())));
         let watch = as_task(Box::pin(certificates.run(stop.clone())));
-        let seal = as_task(Box::pin(sealer.run(stop.clone())));
+        let recheck = as_task(Box::pin(self.directory.run(stop.clone())));
+        let seal = as_task(Box::pin(self.sealer.run(stop.clone())));
+        let verify = as_task(Box::pin(self.verifier.run(stop.clone())));
         let told = stop.clone();
         // Boxed, as each of the others: together they were larger than the stack of the main thread in a debug build.
         let dispatch = as_task(async move {
@@ -166,8 +183,8 @@ impl Works {
             dispatcher
         });
         let work = async {
-            let (dispatcher, (), (), (), (), (), ()) =
-                tokio::join!(dispatch, fire, sweep, tell, renew, watch, seal);
+            let (dispatcher, (), (), (), (), (), (), (), ()) =
+                tokio::join!(dispatch, fire, sweep, tell, renew, watch, recheck, seal, verify);
             let _gone = gone.drop_guard();
             // It drops the senders of news and of spans with it.
             Box::pin(dispatcher.leave()).await

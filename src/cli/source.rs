@@ -191,6 +191,9 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
         "ledger_is_needed": uses.needs_ledger(), "is_own_database": checked.is_home,
         "ledger_writes": checked.writes.as_ref().map(Result::is_ok), "cures": cures,
         "server_powers": checked.powers,
+        "search_path_open_to": checked.open_path.as_ref().map(|open| open.writers.iter().map(|(schema, role)| {
+            json!({"schema": schema, "role": role})
+        }).collect::<Vec<_>>()),
         "transport": checked.transport.as_ref().map(Transport::as_str),
         "transport_weakness": checked.transport.as_ref().and_then(Transport::weakness),
     })

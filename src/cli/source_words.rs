@@ -86,6 +86,7 @@ pub(super) fn checked(
     lines.extend(describe_definers(&checked.stops.definers, lang));
     lines.extend(describe_keeping(checked, lang));
     lines.extend(describe_powers(checked, lang));
+    lines.extend(describe_open_path(checked, lang));
     lines.extend(checked.transport.as_ref().and_then(|transport| describe_way(transport, lang)));
     lines
 }
@@ -177,6 +178,36 @@ fn describe_powers(checked: &Checked, lang: Lang) -> Option<String> {
         Lang::Zh => format!(
             "  警告:该用户在服务器上拥有 {powers}:为此数据源编写作业的人可访问服务器的文件、程序或用户;\
              请改用仅有数据权限的用户(docs/security.md)"
+        ),
+    })
+}
+
+/// A warning that others may put something in the place of what the user's statements mean.
+fn describe_open_path(checked: &Checked, lang: Lang) -> Option<String> {
+    let open = checked.open_path.as_ref()?;
+    let word = |(schema, role): &(String, String)| match (role.as_str(), lang) {
+        ("PUBLIC", Lang::En) => format!("{schema} (by everybody)"),
+        ("PUBLIC", Lang::Zh) => format!("{schema}(所有用户)"),
+        (role, Lang::En) => format!("{schema} (by {role})"),
+        (role, Lang::Zh) => format!("{schema}({role})"),
+    };
+    let schemas: Vec<String> = open.writers.iter().map(word).collect();
+    let (schemas, path) = (schemas.join(", "), &open.path);
+    let set_by = match open.set_by.as_str() {
+        "user" | "database user" => "ALTER ROLE … SET",
+        "database" => "ALTER DATABASE … SET",
+        _ => "",
+    };
+    let set_by = if set_by.is_empty() { String::new() } else { format!(", {set_by}") };
+    Some(match lang {
+        Lang::En => format!(
+            "  warning: its search_path ({path}{set_by}) has schemas in which others may create: {schemas}; what they put \
+             there runs with this user's rights in place of what a statement means: REVOKE CREATE ON SCHEMA … FROM …, \
+             or ALTER ROLE … SET search_path to schemas of its own (docs/security.md)"
+        ),
+        Lang::Zh => format!(
+            "  警告:其 search_path({path}{set_by})包含他人可创建对象的模式:{schemas};他人放入的同名对象会以该用户的权限运行;\
+             请 REVOKE CREATE ON SCHEMA …,或用 ALTER ROLE … SET search_path 限定为自己的模式(docs/security.md)"
         ),
     })
 }

@@ -152,9 +152,9 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
     let named = |name: &str| -> Result<UserName> { Ok(UserName::parse(name)?) };
     let note = |en: String, zh: String| out::note(lang.pick(&en, &zh));
     match verb {
-        UserVerb::Add(args) => add(&porter, &by, args, lang).await?,
+        UserVerb::Add(args) => add(app, &by, args, lang).await?,
         UserVerb::List => list(global, &porter).await?,
-        UserVerb::Set(args) => set(&porter, &by, args, lang).await?,
+        UserVerb::Set(args) => set(app, &by, args, lang).await?,
         UserVerb::ResetPassword { name } => {
             let made = porter.reset_password(&by, &named(&name)?, None).await?;
             first_password(&made, lang);
@@ -199,7 +199,16 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
     Ok(())
 }
 
-async fn add(porter: &Porter, by: &Authority, args: AddArgs, lang: Lang) -> Result<()> {
+/// Says what the right `script` is where scripts are not kept from the service.
+async fn warn_of_script_right(app: &App, grants: &[Grant], lang: Lang) -> Result<()> {
+    if let Some(warning) = app.warn_of_script_right(grants).await? {
+        out::note(&format!("{}: {}", lang.pick("warning", "警告"), warning.describe(lang)));
+    }
+    Ok(())
+}
+
+async fn add(app: &App, by: &Authority, args: AddArgs, lang: Lang) -> Result<()> {
+    let porter = app.porter();
     let name = UserName::parse(&args.name)?;
     let initial = match args.without_password {
         true => Initial::Elsewhere,
@@ -207,7 +216,7 @@ async fn add(porter: &Porter, by: &Authority, args: AddArgs, lang: Lang) -> Resu
     };
     let display_name = args.display_name.unwrap_or_else(|| name.to_string());
     let grants = args.grants.read()?;
-    let none = grants.is_empty();
+    let (none, granted) = (grants.is_empty(), grants.clone());
     let wanted = NewAccount { name: name.clone(), display_name, lang: None, grants, initial };
     let made = porter.add_user(by, wanted).await?;
     out::note(&match lang {
@@ -220,6 +229,7 @@ async fn add(porter: &Porter, by: &Authority, args: AddArgs, lang: Lang) -> Resu
             "该用户尚无任何权限;请用 procession user set NAME --role ROLE 授予",
         ));
     }
+    warn_of_script_right(app, &granted, lang).await?;
     if let Some(made) = made {
         first_password(&made, lang);
     }
@@ -249,21 +259,22 @@ fn first_password(made: &SecretString, lang: Lang) {
     out::line(made.expose_secret());
 }
 
-async fn set(porter: &Porter, by: &Authority, args: SetArgs, lang: Lang) -> Result<()> {
+async fn set(app: &App, by: &Authority, args: SetArgs, lang: Lang) -> Result<()> {
     let name = UserName::parse(&args.name)?;
     let grants = args.grants.read()?;
+    let granted = grants.clone();
     let change = Change {
         display_name: args.display_name,
         lang: None,
         is_active: args.enable.then_some(true),
         grants: (args.no_grants || !grants.is_empty()).then_some(grants),
     };
-    porter.change_user(by, &name, change).await?;
+    app.porter().change_user(by, &name, change).await?;
     out::note(&match lang {
         Lang::En => format!("user {name} is changed"),
         Lang::Zh => format!("已更改用户 {name}"),
     });
-    Ok(())
+    warn_of_script_right(app, &granted, lang).await
 }
 
 async fn token(porter: &Porter, by: &Authority, args: TokenArgs, lang: Lang) -> Result<()> {
@@ -304,6 +315,7 @@ async fn list(global: &Global, porter: &Porter) -> Result<()> {
                 "name": u.name, "display_name": u.display_name, "is_active": u.is_active,
                 "grants": grants_document(grants), "has_password": u.password.is_some(),
                 "must_change_password": u.must_change,
+                "directory_closed": u.directory_closed,
                 "oidc_issuer": u.oidc.as_ref().map(|(issuer, _)| issuer),
                 "last_login": u.last_login.map(|at| at.to_string()),
                 "create_time": u.create_time.to_string(),
@@ -315,9 +327,10 @@ async fn list(global: &Global, porter: &Porter) -> Result<()> {
         let may: Vec<String> = grants.iter().map(words).collect();
         let last = u.last_login.map(|at| at.to_string()).unwrap_or_default();
         let lang = global.lang();
-        let state = match u.is_active {
-            true => "",
-            false => lang.pick("disabled", "已停用"),
+        let state = match (u.is_active, &u.directory_closed) {
+            (false, _) => lang.pick("disabled", "已停用"),
+            (true, Some(_)) => lang.pick("closed in the directory", "目录中已停用"),
+            (true, None) => "",
         };
         vec![u.name.to_string(), u.display_name.clone(), may.join(" "), last, state.to_owned()]
     };

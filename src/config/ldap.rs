@@ -52,6 +52,8 @@ pub struct Ldap {
     pub name: String,
     /// Whether a user is made for who comes first.
     pub auto_create: bool,
+    /// Seconds between two looks at the accounts of users with sessions or tokens; 0 is never.
+    pub recheck_sec: u32,
     /// What a group gives.
     pub grants: Vec<LdapGrant>,
 }
@@ -96,6 +98,14 @@ impl Ldap {
         Duration::from_secs(self.timeout_sec.into())
     }
 
+    /// Between two looks at the accounts of users with sessions or tokens; none: they are not looked at. Without a
+    /// `bind_dn` nobody may read them but their users.
+    pub fn recheck_interval(&self) -> Option<Duration> {
+        let is_possible = self.is_on() && !self.bind_dn.is_empty();
+        let seconds = Some(self.recheck_sec).filter(|seconds| *seconds > 0 && is_possible)?;
+        Some(Duration::from_secs(seconds.into()))
+    }
+
     /// What somebody on the way to the directory could do.
     pub fn weakness(&self) -> Option<String> {
         let is_clear =
@@ -125,6 +135,10 @@ impl Ldap {
         self.grants()?;
         if !(1..=60).contains(&self.timeout_sec) {
             return Err(bad("timeout_sec", format!("is {}; it may be 1 to 60", self.timeout_sec)));
+        }
+        if self.recheck_sec != 0 && !(10..=86_400).contains(&self.recheck_sec) {
+            let said = format!("is {}; it may be 10 to 86400, or 0 for never", self.recheck_sec);
+            return Err(bad("recheck_sec", said));
         }
         if !matches!(self.tls.as_str(), "starttls" | "none" | "none_anywhere") {
             let said = format!("is {:?}; write starttls, none or none_anywhere", self.tls);
@@ -258,6 +272,7 @@ mod tests {
             (on("base = 'dc=x'\ngroup_filter = '(member=x)'"), "ldap.group_filter is"),
             (on("base = 'dc=x'\ngroup_filter = '(member={dn})'"), "ldap.group_base is"),
             ("timeout_sec = 0".to_owned(), "ldap.timeout_sec is 0; it may be 1 to 60"),
+            ("recheck_sec = 5".to_owned(), "ldap.recheck_sec is 5; it may be 10 to 86400"),
             (grant("finance", "admin"), "write the group's whole distinguished name"),
             (grant("cn=f,dc=x", "root"), "ldap.grants: role \"root\""),
         ] {

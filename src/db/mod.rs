@@ -54,6 +54,7 @@ pub use examination::Examination;
 pub use mysql_server::MysqlServer;
 pub use pool::Counts;
 pub use row::{Row, Value};
+pub use server_powers::OpenSearchPath;
 pub use session_settings::Keeping;
 
 use crate::db::single_round_trip::Alone;

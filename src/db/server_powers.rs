@@ -1,5 +1,5 @@
-//! What the user of a data source may do on its server beyond the data: read and write the server's files,
-//! run programs there.
+//! What the user of a data source may do on its server beyond the data (read and write the server's files, run programs
+//! there), and what others may do to it.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -19,7 +19,51 @@ const READ_MYSQL: &str = "SELECT DISTINCT PRIVILEGE_TYPE FROM information_schema
      CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') \
      ORDER BY PRIVILEGE_TYPE";
 
+/// Where names are looked for that a statement writes without a schema, and who else may put something there. Grants to the
+/// owner of a schema are left out: what a source uses is its owner's.
+const READ_SEARCH_PATH: &str = "SELECT n.nspname::text, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE g.rolname::text END \
+     FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS p(name, place) \
+     JOIN pg_catalog.pg_namespace n ON n.nspname = p.name CROSS JOIN LATERAL \
+     pg_catalog.aclexplode(COALESCE(n.nspacl, pg_catalog.acldefault('n', n.nspowner))) a \
+     LEFT JOIN pg_catalog.pg_roles g ON g.oid = a.grantee \
+     WHERE a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner \
+     AND (a.grantee = 0 OR g.rolname <> current_user) ORDER BY p.place, 2";
+const READ_SEARCH_PATH_SOURCE: &str =
+    "SELECT setting, source FROM pg_catalog.pg_settings WHERE name = 'search_path'";
+
+/// A search path with schemas that others may write: what they put there is found in the place of what is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSearchPath {
+    /// The path, as the server has it.
+    pub path: String,
+    /// What set it, as PostgreSQL says: `default`, `user` (ALTER ROLE), `database` (ALTER DATABASE), `database user`.
+    pub set_by: String,
+    /// Each schema with a role that may create in it; `PUBLIC` is everybody.
+    pub writers: Vec<(String, String)>,
+}
+
 impl Session {
+    /// Who else may create something where names without a schema are looked for first; none: nobody, or not PostgreSQL.
+    pub async fn open_search_path(&mut self) -> Result<Option<OpenSearchPath>, SessionError> {
+        if self.dialect() != Dialect::Postgres {
+            return Ok(None);
+        }
+        let pairs = |rows: Vec<Vec<Option<String>>>| -> Vec<(String, String)> {
+            let pair = |row: Vec<Option<String>>| {
+                let mut cells = row.into_iter();
+                Some((cells.next()??, cells.next()??))
+            };
+            rows.into_iter().filter_map(pair).collect()
+        };
+        let writers = pairs(self.rows(READ_SEARCH_PATH, &[]).await?.rows);
+        if writers.is_empty() {
+            return Ok(None);
+        }
+        let setting = pairs(self.rows(READ_SEARCH_PATH_SOURCE, &[]).await?.rows).into_iter().next();
+        let (path, set_by) = setting.unwrap_or_default();
+        Ok(Some(OpenSearchPath { path, set_by, writers }))
+    }
+
     /// The rights of our user that reach beyond the data, by their names on the server.
     pub async fn server_powers(&mut self) -> Result<Vec<String>, SessionError> {
         let sql = match self.dialect() {

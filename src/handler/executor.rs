@@ -103,6 +103,7 @@ pub(crate) fn call_of(task: &Task) -> Result<RemoteCall, String> {
     };
     Ok(RemoteCall {
         job: job.code.clone(),
+        group: job.group.clone(),
         app: asked.app.clone(),
         what,
         params: params(task, asked.send)?,

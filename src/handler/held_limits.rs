@@ -1,7 +1,9 @@
-//! Which limits hold a script, and by what: a control group of its own, or the limits of its user.
+//! Which limits hold a script, and by what: a control group of its own, or the limits of its processes and its user.
 
 use crate::domain::job::outcome::Stream;
-use crate::domain::job::script_limits::{CgroupController, CgroupPolicy, ScriptLimits};
+use crate::domain::job::script_limits::{
+    CgroupController, CgroupPolicy, ProcessLimits, ScriptLimits,
+};
 use crate::handler::cgroup_tree::{CgroupMeans, CgroupOrder};
 use crate::handler::{Context, Task};
 
@@ -12,8 +14,8 @@ pub(crate) struct HeldLimits {
     pub(crate) limits: ScriptLimits,
     /// Its control group.
     pub(crate) cgroup: Option<CgroupOrder>,
-    /// Processes that its user may have more than now, where no control group counts the script's own.
-    pub(crate) rlimit_processes: Option<u32>,
+    /// What each of its processes is held to, where no control group holds the script.
+    pub(crate) of_each_process: ProcessLimits,
     /// It must not run without.
     pub(crate) is_required: bool,
 }
@@ -32,10 +34,15 @@ impl HeldLimits {
         }
         let unheld = ScriptLimits { processes: None, ..left };
         if let Some(which) = unheld.describe() {
-            ctx.log.line(Stream::System, format!("limits not held: {which}: {}", explain(&means)));
+            let why = explain(&means);
+            ctx.log.line(
+                Stream::System,
+                format!("limits not held for the script as a whole: {which}: {why}"),
+            );
         }
         let cgroup = means.ok().map(|means| means.order(limits));
-        Ok(Self { limits, cgroup, rlimit_processes: left.processes, is_required })
+        let of_each_process = left.of_each_process(task.job.timeout_sec);
+        Ok(Self { limits, cgroup, of_each_process, is_required })
     }
 
     /// What the log says of those that hold.
@@ -48,9 +55,8 @@ impl HeldLimits {
             cpu_percent: self.limits.cpu_percent.filter(|_| unheld.cpu_percent.is_none()),
         };
         let by_group = by_group.describe().map(|text| format!("{text} (control group)"));
-        let by_user = self.rlimit_processes;
-        let by_user = by_user.map(|number| format!("{number} processes more than its user has"));
-        let all: Vec<String> = [by_group, by_user].into_iter().flatten().collect();
+        let of_each = self.of_each_process.describe();
+        let all: Vec<String> = [by_group, of_each].into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 }

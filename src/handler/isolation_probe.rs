@@ -54,7 +54,7 @@ async fn isolate_nothing(program: &Path, files: &ScriptFiles) -> Result<(), Stri
     let dir = Dir::create().map_err(|e| format!("cannot make a private folder: {e}"))?;
     let order = Order {
         lease: Duration::ZERO,
-        processes: None,
+        process_limits: Default::default(),
         account: None,
         confinement: Confinement::new(IsolationLevel::Processes, files, dir.path()),
         cgroup: None,

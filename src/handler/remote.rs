@@ -3,7 +3,7 @@
 use crate::domain::executor::GlueLanguage;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
-use crate::domain::id::JobCode;
+use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::outcome::Outcome;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::handler::Context;
@@ -14,6 +14,8 @@ use futures_util::future::BoxFuture;
 pub struct RemoteCall {
     /// The job; executors know it by a number of its own.
     pub job: JobCode,
+    /// The group of the job, which has to be one that may use the executors.
+    pub group: GroupCode,
     /// The executor group.
     pub app: AppName,
     /// What is run.

@@ -237,6 +237,10 @@ fn settle(status: ExitStatus, reader: Reader<'_>) -> Outcome {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(number)) => match Signal::try_from(number) {
+            Ok(Signal::SIGXCPU) => format!(
+                "ended by signal {number} (SIGXCPU): it used the processor time that script.max_cpus gives a process \
+                 until the job's time limit"
+            ),
             Ok(signal) => format!("ended by signal {number} ({signal})"),
             Err(_) => format!("ended by signal {number}"),
         },

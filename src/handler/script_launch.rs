@@ -1,10 +1,12 @@
 //! Starting a script from the process that is to be its parent: its supervisor, or the init process of its namespace.
 
+use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_cgroup::CgroupDoor;
 use crate::handler::script_confinement::FileAccess;
 use crate::handler::supervisor_protocol::Order;
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -43,6 +45,7 @@ impl LaunchedScript {
             command.uid(account.user).gid(account.group);
             give_pipes(account);
         }
+        limit_processes(order.process_limits).map_err(|e| format!("cannot limit it: {e}"))?;
         let mut spawn = || command.spawn().map_err(|e| describe(order, &e));
         let child = match door {
             Some(door) => door.start_inside(spawn)?,
@@ -82,6 +85,25 @@ impl LaunchedScript {
             *ended = Some(status);
         }
     }
+}
+
+/// Holds this process and all that it starts from now on to these limits; how many processes there may be was said before
+/// this one was shut in. Memory is what a process may write to and has for itself (RLIMIT_DATA): reserved addresses, of
+/// which some runtimes take gigabytes, do not count.
+fn limit_processes(limits: ProcessLimits) -> Result<(), Errno> {
+    let lower = |resource, soft: u64, hard: u64| {
+        let (_, most) = getrlimit(resource)?;
+        setrlimit(resource, soft.min(most), hard.min(most))
+    };
+    if let Some(mib) = limits.memory_mib {
+        let bytes = u64::from(mib) * 1024 * 1024;
+        lower(Resource::RLIMIT_DATA, bytes, bytes)?;
+    }
+    if let Some(seconds) = limits.cpu_sec {
+        // SIGXCPU, which says why; who does not heed it is killed.
+        lower(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
+    }
+    Ok(())
 }
 
 /// Who isolates files lets no definition choose where a script works. The kernel would let it go there, to find that

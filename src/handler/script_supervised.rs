@@ -96,7 +96,7 @@ impl SupervisedScript {
         let cannot = |e: std::io::Error| format!("cannot start {}: {e}", program.display());
         let order = Order {
             lease: ctx.options.script_lease,
-            processes: plan.limits.rlimit_processes,
+            process_limits: plan.limits.of_each_process,
             account: plan.account.as_ref().map(|account| account.ids),
             confinement: plan.confinement.clone(),
             cgroup: plan.limits.cgroup.clone(),

@@ -96,7 +96,7 @@ fn prepare(order: &Order) -> Result<(), String> {
         // No set-user-id program gives back what the account is without.
         set_no_new_privs().map_err(fault("forbid new privileges"))?;
     }
-    if let Some(processes) = order.processes {
+    if let Some(processes) = order.process_limits.processes {
         let (_, most) = getrlimit(Resource::RLIMIT_NPROC).map_err(fault("read its limits"))?;
         let limit = (threads_of_user(order) + u64::from(processes)).min(most);
         setrlimit(Resource::RLIMIT_NPROC, limit, limit).map_err(fault("limit processes"))?;

@@ -4,6 +4,7 @@
 pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
 
 use crate::db::MysqlServer;
+use crate::db::OpenSearchPath;
 use crate::db::fault::SessionError;
 use crate::db::ledger::{self, Ledger, Whom};
 use crate::db::session::{Session, Target};
@@ -92,6 +93,8 @@ pub struct Checked {
     pub is_home: Option<bool>,
     /// Rights of its user that reach beyond the data, by their names there.
     pub powers: Vec<String>,
+    /// Who else may put something where names without a schema are looked for.
+    pub open_path: Option<OpenSearchPath>,
     /// What protects the connection to its server; a file needs nothing.
     pub transport: Option<Transport>,
 }
@@ -139,13 +142,26 @@ pub async fn check(
         None => None,
     };
     let powers = session.server_powers().await.map_err(said("cannot ask for the user's rights"))?;
+    let open_path = session.open_search_path().await;
+    let open_path = open_path.map_err(said("cannot ask for its search_path"))?;
     let name = format!("procession:check:{}", std::process::id());
     let kept = keeps_sessions(&mut session, whom.user.as_deref(), options).await;
     let keeps_sessions = kept.map_err(said("cannot ask what a body leaves on a session"))?;
     let lock = lock(&mut session, &target, &name).await;
     let stops = try_stop(session, &target, &name, options.kill_confirm).await;
     let transport = Transport::of_url(&target.url);
-    Ok(Checked { whom, lock, stops, keeps_sessions, ledger, writes, is_home, powers, transport })
+    Ok(Checked {
+        whom,
+        lock,
+        stops,
+        keeps_sessions,
+        ledger,
+        writes,
+        is_home,
+        powers,
+        open_path,
+        transport,
+    })
 }
 
 /// Takes a lock and looks whether another session is kept from it, which a proxy that hands each

@@ -1,6 +1,7 @@
 //! What a worker and the keeper of its script say to each other: over the arguments, and then over
 //! the leash, a socket whose end tells each of them that the other is gone.
 
+use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::cgroup_tree::CgroupOrder;
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_confinement::Confinement;
@@ -104,8 +105,8 @@ pub(crate) fn say(mut leash: &UnixStream, said: &SupervisorReport) {
 pub(crate) struct Order {
     /// How long the script may run on without a renewal.
     pub(crate) lease: Duration,
-    /// How many processes it may have, where the system limits them.
-    pub(crate) processes: Option<u32>,
+    /// What each of its processes is held to.
+    pub(crate) process_limits: ProcessLimits,
     /// As whom it runs, where that is not its keeper's user.
     pub(crate) account: Option<AccountIds>,
     /// What it is shut in with.
@@ -126,7 +127,7 @@ impl Order {
         let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
         [
             self.lease.as_millis().to_string().into(),
-            self.processes.unwrap_or(0).to_string().into(),
+            serde_json::to_string(&self.process_limits).unwrap_or_default().into(),
             id(|account| account.user).into(),
             id(|account| account.group).into(),
             // Paths that are not UTF-8 are refused with the settings.
@@ -140,18 +141,17 @@ impl Order {
 
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<OsString> = words.collect();
-        let [lease, processes, user, group, confinement, cgroup, folder, interpreter, file] =
+        let [lease, limits, user, group, confinement, cgroup, folder, interpreter, file] =
             &words[..]
         else {
             return None;
         };
         let number = |word: &OsString| word.to_str()?.parse::<u32>().ok();
-        let processes = number(processes)?;
         // A script never runs as root by this, so 0 is free to say that it has no account.
         let account = AccountIds { user: number(user)?, group: number(group)? };
         Some(Self {
             lease: Duration::from_millis(lease.to_str()?.parse().ok()?),
-            processes: (processes > 0).then_some(processes),
+            process_limits: serde_json::from_str(limits.to_str()?).ok()?,
             account: (account.user > 0).then_some(account),
             confinement: serde_json::from_str(confinement.to_str()?).ok()?,
             cgroup: serde_json::from_str(cgroup.to_str()?).ok()?,
@@ -199,7 +199,11 @@ mod tests {
     fn an_order_is_understood() {
         let order = Order {
             lease: Duration::from_millis(13_500),
-            processes: Some(64),
+            process_limits: ProcessLimits {
+                memory_mib: Some(512),
+                processes: Some(64),
+                cpu_sec: Some(900),
+            },
             account: Some(AccountIds { user: 1_001, group: 100 }),
             confinement: Some(Confinement {
                 user: None,
@@ -220,8 +224,9 @@ mod tests {
             file: "/tmp/a folder/script".into(),
         };
         assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
+        let process_limits = ProcessLimits::default();
         let free =
-            Order { processes: None, account: None, confinement: None, cgroup: None, ..order };
+            Order { process_limits, account: None, confinement: None, cgroup: None, ..order };
         assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
         assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
     }

@@ -1,10 +1,13 @@
 //! `executor_group`: executors of one name, and the token they share with us, sealed and as a digest.
 
 use crate::db::{Row, Value};
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
-use crate::store::Tx;
+use crate::store::epoch::{self, Epoch};
+use crate::store::{Tx, group_access};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,33 +47,42 @@ pub async fn add(
     token: &KeptToken,
     now: Millis,
 ) -> Result<i64> {
-    let sql = "INSERT INTO executor_group (app_name, title, addresses, allows_glue, token_sealed, \
-               token_hash, create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO executor_group (app_name, title, addresses, allows_glue, owner_group, allowed_groups, \
+               token_sealed, token_hash, create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let values = [
         group.app_name.as_str().into(),
         group.title.as_str().into(),
         addresses(&group.addressing)?.into(),
         glue(group.glue),
+        owner(group).into(),
+        group_access::allowed_groups_text(&group.access)?.into(),
         token.sealed.as_str().into(),
         token.digest.as_str().into(),
         now.to_utc().into(),
         now.to_utc().into(),
     ];
-    tx.insert_id(sql, "group_id", &values).await.context("add the executor group")
+    let id = tx.insert_id(sql, "group_id", &values).await.context("add the executor group")?;
+    // What schedules keep in memory of the definition holds who may use it.
+    epoch::bump(tx, Epoch::Definition).await?;
+    Ok(id)
 }
 
 /// Writes all of a group but its token; whether it was there.
 pub async fn set(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Result<bool> {
-    let sql = "UPDATE executor_group SET title = ?, addresses = ?, allows_glue = ?, update_time = ? \
-               WHERE app_name = ?";
+    let sql = "UPDATE executor_group SET title = ?, addresses = ?, allows_glue = ?, owner_group = ?, \
+               allowed_groups = ?, update_time = ? WHERE app_name = ?";
     let values = [
         group.title.as_str().into(),
         addresses(&group.addressing)?.into(),
         glue(group.glue),
+        owner(group).into(),
+        group_access::allowed_groups_text(&group.access)?.into(),
         now.to_utc().into(),
         group.app_name.as_str().into(),
     ];
-    Ok(tx.execute(sql, &values).await.context("change the executor group")? > 0)
+    let is_there = tx.execute(sql, &values).await.context("change the executor group")? > 0;
+    epoch::bump(tx, Epoch::Definition).await?;
+    Ok(is_there)
 }
 
 /// Gives a group another token; whether it was there. The old one works no more.
@@ -91,7 +103,23 @@ pub async fn remove(tx: &mut Tx, app: &AppName) -> Result<bool> {
     let sql = "DELETE FROM executor_registry WHERE app_name = ?";
     tx.execute(sql, &[app.as_str().into()]).await.context("remove registrations")?;
     let sql = "DELETE FROM executor_group WHERE app_name = ?";
-    Ok(tx.execute(sql, &[app.as_str().into()]).await.context("remove the executor group")? > 0)
+    let is_removed =
+        tx.execute(sql, &[app.as_str().into()]).await.context("remove the executor group")? > 0;
+    epoch::bump(tx, Epoch::Definition).await?;
+    Ok(is_removed)
+}
+
+/// Asks for which groups may use which executor group.
+pub(super) const ACCESS_QUERY: &str =
+    "SELECT app_name, owner_group, allowed_groups FROM executor_group ORDER BY app_name";
+
+/// The same by name, by the answer to `ACCESS_QUERY`.
+pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
+    rows.iter().map(|row| Ok((row.text("app_name")?, group_access::read(row)?))).collect()
+}
+
+fn owner(group: &ExecutorGroup) -> Option<&str> {
+    group.access.owner_group.as_ref().map(GroupCode::as_str)
 }
 
 /// Every group, by name.
@@ -154,7 +182,7 @@ pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<Valu
     (vec!["?"; size].join(","), values)
 }
 
-const COLUMNS: &str = "app_name, title, addresses, allows_glue, create_time, update_time";
+const COLUMNS: &str = "app_name, title, addresses, allows_glue, owner_group, allowed_groups, create_time, update_time";
 
 fn of_row(row: &Row) -> Result<StoredGroup> {
     let addressing = match row.opt_text("addresses")? {
@@ -167,6 +195,7 @@ fn of_row(row: &Row) -> Result<StoredGroup> {
         title: row.text("title")?,
         addressing,
         glue,
+        access: group_access::read(row)?,
     };
     let (create_time, update_time) = (row.time("create_time")?, row.time("update_time")?);
     Ok(StoredGroup { group, create_time: create_time.into(), update_time: update_time.into() })

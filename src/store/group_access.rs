@@ -1,4 +1,5 @@
-//! `owner_group` and `allowed_groups`: which groups may use a row of `data_source` or `sealed_secret`.
+//! `owner_group` and `allowed_groups`: which groups may use a row of `data_source`, `sealed_secret` or
+//! `executor_group`.
 
 use crate::db::Row;
 use crate::domain::access::group_access::GroupAccess;

@@ -10,7 +10,9 @@ use crate::domain::time::Millis;
 use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};
 use crate::store::dependency::{condition, condition_text};
 use crate::store::long_computation::compute;
-use crate::store::{Tx, breach, calendar, dependency, epoch, group_access, secret, shared};
+use crate::store::{
+    Tx, breach, calendar, dependency, epoch, executor_group, group_access, secret, shared,
+};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -57,6 +59,25 @@ pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
     Ok(read(tx, "SELECT 1 AS none").await?.0)
 }
 
+/// What all groups share and what is the installation's: no groups, no jobs.
+pub async fn shared_alone(tx: &mut Tx) -> Result<Definition> {
+    let [owners, pools, hosts, declared, params] = shared::QUERIES;
+    let [days, calendars] = calendar::QUERIES;
+    let (stored, executors) = (secret::LIST_QUERY, executor_group::ACCESS_QUERY);
+    let queries =
+        [SOURCE_QUERY, owners, pools, hosts, declared, params, days, calendars, stored, executors];
+    let [sources, owners, pools, hosts, declared, params, days, calendars, stored, executors] =
+        tx.fetch_sets(queries).await.context("read what all groups share")?;
+    Ok(Definition {
+        sources: sources.iter().map(source).collect::<Result<_>>().context("read data_source")?,
+        shared: shared::from_rows(&[owners, pools, hosts, declared, params])?,
+        calendars: calendar::from_rows(&days, &calendars)?,
+        stored_secrets: secret::access_of(&stored)?,
+        executor_groups: executor_group::access_of(&executors)?,
+        ..Definition::default()
+    })
+}
+
 const SOURCE_QUERY: &str = "SELECT * FROM data_source ORDER BY source_id";
 const GROUP_QUERY: &str = "SELECT * FROM job_group ORDER BY group_id";
 const EXTERNAL_QUERY: &str = "SELECT * FROM job_external_dependency ORDER BY id";
@@ -79,6 +100,7 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
         days,
         calendars,
         stored,
+        executors,
         first,
     ] = tx
         .fetch_sets([
@@ -94,6 +116,7 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
             days,
             calendars,
             secret::LIST_QUERY,
+            executor_group::ACCESS_QUERY,
             dependencies,
         ])
         .await
@@ -114,6 +137,7 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
         calendars: calendar::from_rows(&days, &calendars)?,
         stored_secrets: secret::access_of(&stored)?,
         configured_secrets: BTreeMap::new(),
+        executor_groups: executor_group::access_of(&executors)?,
     };
     Ok((defs, first))
 }

@@ -8,7 +8,7 @@ use crate::domain::job::pool::Pool;
 use crate::domain::job::shared_definitions::{Owner, SecretFrom, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
-use crate::store::{Tx, calendar, secret};
+use crate::store::{Tx, calendar, executor_group, secret};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -62,17 +62,20 @@ pub struct Installation {
     pub calendars: Calendars,
     /// Which groups may use which secret, declared or stored.
     pub secrets: BTreeMap<String, GroupAccess>,
+    /// Which groups may use which executor group.
+    pub executor_groups: BTreeMap<String, GroupAccess>,
 }
 
 /// What no definition file says.
 pub async fn installation(tx: &mut Tx) -> Result<Installation> {
     let [days, calendars] = calendar::QUERIES;
-    let queries = [days, calendars, SECRET_QUERY, secret::LIST_QUERY];
-    let [days, calendars, declared, stored] =
-        tx.fetch_sets(queries).await.context("read calendars and secrets")?;
+    let queries = [days, calendars, SECRET_QUERY, secret::LIST_QUERY, executor_group::ACCESS_QUERY];
+    let [days, calendars, declared, stored, executors] =
+        tx.fetch_sets(queries).await.context("read calendars, secrets and executor groups")?;
     Ok(Installation {
         calendars: calendar::from_rows(&days, &calendars)?,
         secrets: access(&declared, &stored)?,
+        executor_groups: executor_group::access_of(&executors)?,
     })
 }
 

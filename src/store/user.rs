@@ -32,10 +32,19 @@ pub struct User {
     pub is_active: bool,
     /// Who the user is at another provider: issuer and subject.
     pub oidc: Option<(String, String)>,
+    /// Why the directory does not let the user in any more; none: nothing is known against it.
+    pub directory_closed: Option<String>,
     /// When the user logged in last.
     pub last_login: Option<Millis>,
     /// Since when there is this user.
     pub create_time: Millis,
+}
+
+impl User {
+    /// Whether what the user has, sessions and tokens, works.
+    pub fn is_open(&self) -> bool {
+        self.is_active && self.directory_closed.is_none()
+    }
 }
 
 /// Where a grant comes from.
@@ -104,6 +113,7 @@ fn of_row(row: &crate::db::Row) -> Result<User> {
         password_until: row.opt_time("password_until")?.map(Millis::from),
         is_active: row.flag("is_active")?,
         oidc: row.opt_text("oidc_issuer")?.zip(row.opt_text("oidc_subject")?),
+        directory_closed: row.opt_text("directory_closed")?,
         last_login: row.opt_time("last_login")?.map(Millis::from),
         create_time: row.time("create_time")?.into(),
     })
@@ -163,6 +173,54 @@ pub async fn set(tx: &mut Tx, user: &User, now: Millis) -> Result<()> {
         user.id.0.into(),
     ];
     tx.execute(sql, &values).await.map(drop).context("change the user")
+}
+
+/// Writes why the directory does not let a user in any more, or that nothing is known against it.
+pub async fn set_directory_closed(
+    tx: &mut Tx,
+    id: UserId,
+    reason: Option<&str>,
+    now: Millis,
+) -> Result<()> {
+    let sql = "UPDATE app_user SET directory_closed = ?, update_time = ? WHERE user_id = ?";
+    let values = [reason.into(), now.to_utc().into(), id.0.into()];
+    tx.execute(sql, &values).await.map(drop).context("write what the directory says of a user")
+}
+
+/// Active users of a provider with a session or a token, and those against whom something is known, by their keys.
+pub async fn with_access(
+    tx: &mut Tx,
+    issuer: &str,
+    after: UserId,
+    limit: u32,
+) -> Result<Vec<User>> {
+    let sql = "SELECT * FROM app_user WHERE oidc_issuer = ? AND is_active = 1 AND user_id > ? \
+               AND (directory_closed IS NOT NULL \
+               OR EXISTS (SELECT 1 FROM user_session s WHERE s.user_id = app_user.user_id) \
+               OR EXISTS (SELECT 1 FROM api_token t WHERE t.user_id = app_user.user_id)) \
+               ORDER BY user_id LIMIT ?";
+    let values = [issuer.into(), after.0.into(), limit.into()];
+    let rows = tx.fetch_all(sql, &values).await.context("list the users of the directory")?;
+    rows.iter().map(of_row).collect()
+}
+
+/// Takes the turn to look at accounts of the directory again, once in an interval for all nodes; whether it was free.
+pub async fn take_recheck_turn(tx: &mut Tx, now: Millis, every_ms: i64) -> Result<bool> {
+    const NAME: &str = "directory_recheck";
+    let sql =
+        format!("SELECT value FROM procession_meta WHERE name = ?{}", tx.dialect().for_update());
+    let row = tx.fetch_optional(&sql, &[NAME.into()]).await.context("read directory_recheck")?;
+    let last = row.map(|row| row.text("value")).transpose()?;
+    let last = last.and_then(|text| text.parse::<i64>().ok());
+    // A clock that was set back must not rest it for longer.
+    if last.is_some_and(|last| (0..every_ms).contains(&now.since(Millis(last)))) {
+        return Ok(false);
+    }
+    let row = vec![NAME.into(), now.0.to_string().into()];
+    tx.upsert_many("procession_meta", "name", &["name", "value"], [row])
+        .await
+        .context("write directory_recheck")?;
+    Ok(true)
 }
 
 /// Writes a password's hash; with `until` it must be changed before then.

@@ -18,6 +18,10 @@ pub struct ExecutorGroupDocument {
     pub addresses: Option<Vec<String>>,
     /// Whether scripts may be sent to them.
     pub allows_glue: bool,
+    /// The group of jobs that they belong to, which may always use them.
+    pub owner_group: Option<String>,
+    /// The other groups that may use them; none: no other when there is an owner, else every group.
+    pub groups: Option<Vec<String>>,
     /// Who registered, also those not heard of any more.
     pub registrations: Vec<RegistrationDocument>,
     /// How many of them are there.
@@ -48,6 +52,7 @@ pub struct RegistrationDocument {
 /// A group as it is shown.
 pub fn document(seen: &GroupSeen, now: Millis) -> ExecutorGroupDocument {
     let group = &seen.stored.group;
+    let groups = group.access.groups.as_ref();
     let registrations: Vec<_> = seen.registered.iter().map(|r| registration(r, now)).collect();
     ExecutorGroupDocument {
         app_name: group.app_name.to_string(),
@@ -57,6 +62,8 @@ pub fn document(seen: &GroupSeen, now: Millis) -> ExecutorGroupDocument {
             Addressing::Fixed(all) => Some(all.clone()),
         },
         allows_glue: group.glue == Glue::Allowed,
+        owner_group: group.access.owner_group.as_ref().map(ToString::to_string),
+        groups: groups.map(|all| all.iter().map(ToString::to_string).collect()),
         alive: registrations.iter().filter(|r| r.is_alive).count(),
         registrations,
         open_runs: seen.open_runs,

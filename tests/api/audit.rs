@@ -5,8 +5,11 @@ use axum::http::Method;
 use procession::domain::access::Role;
 use procession::domain::id::GroupCode;
 use procession::domain::time::Millis;
+use procession::engine::operate::audit_chain::seal_acts;
 use procession::store::audit::{Entry, Operator, record};
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Thirty acts a minute apart: on `ours`, on `theirs` and on nothing, by two people.
 async fn bench() -> (Server, String, String) {
@@ -123,4 +126,39 @@ async fn what_is_done_through_the_api_is_on_record() {
     server.send(Method::POST, "/definition/apply", &admin, &body).await.is(200);
     let page = server.get("/audit?limit=1", &admin).await.is(200);
     assert_eq!(page["items"][0]["actor"], "user0");
+}
+
+/// Nobody has to ask for it: the log, the metrics and `/readyz` of a process that serves say it.
+#[tokio::test]
+async fn serve_finds_a_break_by_itself() {
+    let server = Server::new().await;
+    server.admin().await;
+    let process = server.app.dispatcher(None).await.expect("a process");
+    let stop = CancellationToken::new();
+    let (watch, vitals) = (process.audit_watch(), process.vitals(&stop, Duration::from_secs(120)));
+    let chain = async || {
+        let reasons = vitals.ready().await;
+        reasons.into_iter().find(|reason| reason.name == "audit_chain")
+    };
+    assert_eq!(chain().await, None, "it was not verified yet");
+    seal_acts(&server.app.db, &server.app.clock).await.expect("sealed");
+    let report = watch.check(Duration::ZERO).await.expect("verified");
+    assert!(report.verified > 0 && report.first_break.is_none(), "{report:?}");
+    let reason = chain().await.expect("a reason");
+    assert!(reason.ok && !reason.is_degraded && reason.detail.starts_with("holds"), "{reason:?}");
+    assert!(vitals.metrics().contains("procession_audit_chain_broken 0\n"));
+    let mut tx = server.app.db.begin().await.expect("begin");
+    tx.execute("UPDATE audit_log SET actor = 'eve' WHERE audit_id = 1", &[])
+        .await
+        .expect("by hand");
+    tx.commit().await.expect("commit");
+    let report = watch.check(Duration::ZERO).await.expect("verified");
+    assert!(report.first_break.is_some(), "{report:?}");
+    let reason = chain().await.expect("a reason");
+    // Starting the process anew would not help, so it is no reason to.
+    assert!(reason.ok && reason.is_degraded, "{reason:?}");
+    assert!(reason.detail.contains("procession audit verify"), "{reason:?}");
+    let metrics = vitals.metrics();
+    assert!(metrics.contains("procession_audit_chain_broken 1\n"), "{metrics}");
+    assert!(metrics.contains("procession_audit_chain_verified_timestamp_seconds 1722470400"));
 }

@@ -36,6 +36,49 @@ async fn faults_come_with_their_lines() {
     assert!(said.contains("never read"), "{said}");
 }
 
+/// What `apply` refuses of secrets is refused before, also where a host that is called is sent one; what is not there yet is
+/// said.
+#[tokio::test]
+async fn secrets_that_are_named_are_looked_at_by_check_and_apply() {
+    let server = Server::new().await;
+    let admin = server.admin().await;
+    server
+        .apply(
+            "groups: {fin: {}}\nsecrets: {FIN_PW: {env: FIN_PW, owner_group: fin}}\n\
+             jobs: {A: {group: fin, type: NOOP}}\n",
+        )
+        .await;
+    let of_risk = |secret: &str| {
+        format!(
+            "groups: {{risk: {{}}}}\nhosts: {{core: {{base_url: 'https://core.example', headers: {{token: '${{secret.{secret}}}'}}}}}}\n\
+             sources: {{books: {{url: 'postgres://u@h/d', password_secret: BOOKS_PW}}}}\n\
+             jobs:\n  CALL: {{group: risk, type: HTTP, http: {{host: core, path: /}}}}\n"
+        )
+    };
+    let check = json!({ "text": of_risk("FIN_PW") });
+    let found = post(&server, "/definition/check", &admin, check).await.is(200);
+    assert_eq!(found["ok"], false, "{found}");
+    let words = "job CALL of group risk may not use secret FIN_PW (of the headers of host core), which is for fin (owner)";
+    assert_eq!(found["faults"][0]["what"], words);
+    let cure = found["faults"][0]["cure"].as_str().expect("a cure");
+    assert!(cure.starts_with("ask an administrator of all groups"), "{cure}");
+    let apply = json!({ "text": of_risk("FIN_PW"), "remark": "x" });
+    let refused = post(&server, "/definition/apply", &admin, apply).await;
+    refused.is(422);
+    assert!(refused.text.contains(words), "{}", refused.text);
+    let check = json!({ "text": of_risk("NOT_THERE") });
+    let found = post(&server, "/definition/check", &admin, check).await.is(200);
+    assert_eq!(found["ok"], true, "{found}");
+    let warnings = found["warnings"].to_string();
+    for words in [
+        "secret NOT_THERE is not known; it is used by host core",
+        "secret BOOKS_PW is not known; it is used by source books",
+        "procession secret set NOT_THERE",
+    ] {
+        assert!(warnings.contains(words), "{warnings}");
+    }
+}
+
 /// Only sources as they are stored are asked, and only for what the caller may have executed.
 #[tokio::test]
 async fn jobs_are_held_against_stored_sources() {

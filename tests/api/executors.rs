@@ -15,6 +15,7 @@ async fn with_group() -> (Server, String) {
         title: "支付".to_owned(),
         addressing: Addressing::Registered,
         glue: Glue::Refused,
+        access: Default::default(),
     };
     // Tests share an environment, so that none has a key to seal with.
     let kept = KeptToken { sealed: "v1:AAAA".to_owned(), digest: "0".repeat(64) };
@@ -41,12 +42,20 @@ async fn groups_are_seen_changed_and_removed_by_who_administers_all() {
     assert_eq!((&changed["title"], &changed["allows_glue"]), (&json!("Pay"), &json!(true)));
     let back = server.send(Method::PATCH, at, &token, &json!({"addresses": []})).await.is(200);
     assert_eq!((&back["addresses"], &back["title"]), (&Value::Null, &json!("Pay")));
+    assert_eq!((&back["owner_group"], &back["groups"]), (&Value::Null, &Value::Null));
+    let owned = json!({"owner_group": "pay", "groups": ["gl"]});
+    let owned = server.send(Method::PATCH, at, &token, &owned).await.is(200);
+    assert_eq!((&owned["owner_group"], &owned["groups"]), (&json!("pay"), &json!(["gl"])));
+    let kept = server.send(Method::PATCH, at, &token, &json!({"title": "Pay"})).await.is(200);
+    assert_eq!((&kept["owner_group"], &kept["groups"]), (&json!("pay"), &json!(["gl"])));
     let runs = server.get(&format!("{at}/runs"), &token).await.is(200);
     assert_eq!(runs["items"], json!([]));
     for (method, path, body, status) in [
         (Method::PATCH, at, json!({"title": ""}), 422),
         (Method::PATCH, at, json!({"addresses": ["file:///etc/passwd"]}), 422),
         (Method::PATCH, at, json!({"token": "x"}), 400),
+        (Method::PATCH, at, json!({"every_group": true, "groups": ["gl"]}), 422),
+        (Method::PATCH, at, json!({"owner_group": "no code"}), 422),
         (Method::POST, "/executor-groups", json!({"app_name": "x"}), 422),
         (
             Method::POST,

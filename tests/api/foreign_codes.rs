@@ -5,7 +5,10 @@ use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::group_access::GroupAccess;
 use procession::domain::access::{Permission, Role};
+use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
 use procession::domain::id::GroupCode;
+use procession::domain::xxl::xxl_run::AppName;
+use procession::store::executor_group::{self, KeptToken};
 use procession::store::secret::{self, SealedSecret};
 use serde_json::{Value, json};
 
@@ -49,6 +52,8 @@ fn probe(theirs: &'static str, path: &'static str, body: Value) -> Probe {
 fn definitions() -> Vec<Probe> {
     let source = "sources: {{}: {url: 'sqlite:theirs.db'}}\n";
     let sub_batch = "  B: {group: ours, type: BATCH, sub_batch: {group: '{}'}}\n";
+    let handler =
+        "  C: {group: ours, type: HANDLER, executor: {app: '{}', handler: h}, on_unknown: hold}\n";
     let given = "schedules: {S: {group: ours, manual: true, batch_no: month(-1), params: {P: '@secret:{}'}}}\n";
     let after = "schedules: {S: {group: ours, after: '{}', batch_no: same}}\n";
     let uses = [
@@ -62,6 +67,7 @@ fn definitions() -> Vec<Probe> {
         ("theirs", sent("", after)),
         ("THEIRS_JOB", sent("", "  '{}': {group: ours, type: NOOP}\n")),
         ("THEIRS_STORED", sent("", given)),
+        ("theirs-executor", sent("", handler)),
     ];
     let paths = ["/definition/check", "/definition/diff", "/definition/apply"];
     let all =
@@ -126,6 +132,16 @@ async fn bench() -> (Server, String) {
     let now = server.app.clock.now();
     let secret = SealedSecret { sealed: "never opened".to_owned(), access };
     secret::put(&mut tx, "THEIRS_STORED", &secret, "test", now).await.expect("secret");
+    let owner_group = GroupCode::parse("theirs").ok();
+    let group = ExecutorGroup {
+        app_name: AppName::parse("theirs-executor").expect("a name"),
+        title: "theirs".to_owned(),
+        addressing: Addressing::Registered,
+        glue: Glue::Refused,
+        access: GroupAccess { owner_group, groups: None },
+    };
+    let kept = KeptToken { sealed: "never opened".to_owned(), digest: "0".repeat(64) };
+    executor_group::add(&mut tx, &group, &kept, now).await.expect("executors");
     tx.commit().await.expect("commit");
     let rights = [Permission::Script, Permission::Force];
     let token = server.token(&[("ours", Role::Author, &rights)]).await;

@@ -245,6 +245,7 @@ async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) ->
         title: "支付".to_owned(),
         addressing: Addressing::Fixed(vec![host.url.clone()]),
         glue: Glue::Refused,
+        access: Default::default(),
     };
     let token = KeptToken { sealed: "sealed".to_owned(), digest: "digest".to_owned() };
     let mut tx = app.db.begin().await.expect("begin");

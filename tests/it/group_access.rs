@@ -1,4 +1,4 @@
-//! Data sources and secrets that belong to groups, with the real program: what a group may not use is
+//! Data sources, secrets and executors that belong to groups, with the real program: what a group may not use is
 //! refused when a file is checked, applied, planned, opened and run.
 
 use crate::cli::said;
@@ -214,4 +214,84 @@ fn stored_secrets_keep_their_groups_when_they_are_set_anew() {
     let list = well(path, &["--json", "secret", "list"]);
     let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
     assert_eq!(list[0]["owner_group"], serde_json::Value::Null, "{list}");
+}
+
+/// Executors are no part of a file: who may use them is asked of the installation wherever a file is read.
+#[test]
+fn executors_of_another_group_are_refused_before_anything_is_stored() {
+    let home = home();
+    let path = home.path();
+    let key = well(path, &["secret", "key"]);
+    let admin = |args: &[&str]| {
+        let ran = run_with_input(path, args, &[("PROCESSION_SECRET_KEY", key.trim())], "");
+        assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
+        ran.err
+    };
+    let job = "type: HANDLER, executor: {app: fin-executor, handler: pay}, on_unknown: hold";
+    let said = admin(&["executor-group", "add", "fin-executor", "--owner-group", "fin"]);
+    assert!(said.contains("executor group fin-executor is added; for fin (owner)"), "{said}");
+    write(path, &of_risk(job));
+    let words = "job STEAL of group risk may not use executor group fin-executor, which is for fin (owner); ask an \
+                 administrator of all groups";
+    // Without --connect nothing but the file is read, which says nothing of executors.
+    well(path, &["check", "risk.yaml"]);
+    for args in [
+        &["check", "risk.yaml", "--connect"][..],
+        &["apply", "risk.yaml"],
+        &["plan", "risk.yaml", "--batch-no", "1"],
+        &["run", "risk.yaml", "--batch-no", "1"],
+        &["batch", "open", "risk.yaml", "--batch-no", "1"],
+    ] {
+        refused(path, args, words);
+    }
+    assert!(!well(path, &["--json", "job", "list"]).contains("STEAL"));
+    // A list lets it in; what is stored then is held against the rule of each opening.
+    admin(&["executor-group", "set", "fin-executor", "--owner-group", "fin", "--group", "risk"]);
+    well(path, &["apply", "risk.yaml"]);
+    well(path, &["batch", "open", "--batch-no", "1", "--group", "risk"]);
+    admin(&["executor-group", "set", "fin-executor", "--owner-group", "fin"]);
+    refused(path, &["batch", "open", "--batch-no", "2", "--group", "risk"], words);
+    let said = admin(&["executor-group", "set", "fin-executor", "--title", "Finance"]);
+    assert!(said.contains("for fin (owner)"), "another title opens nothing: {said}");
+    let list = well(path, &["--json", "executor-group", "list"]);
+    let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!((&list[0]["owner_group"], &list[0]["groups"]), (&"fin".into(), &().into()));
+    admin(&["executor-group", "set", "fin-executor", "--every-group"]);
+    well(path, &["batch", "open", "--batch-no", "2", "--group", "risk"]);
+}
+
+#[test]
+fn a_key_is_written_for_its_owner_alone_and_over_no_other() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().expect("folder");
+    let path = home.path();
+    let args = ["secret", "key", "--out", "seal.key"];
+    let shown = well(path, &args);
+    let file = path.join("seal.key");
+    let key = std::fs::read_to_string(&file).expect("the key");
+    assert_eq!(std::fs::metadata(&file).expect("file").permissions().mode() & 0o777, 0o600);
+    assert!(key.trim().len() > 40 && !shown.contains(key.trim()), "{shown}");
+    refused(path, &args, "there is a file already, and it is left as it is");
+    assert_eq!(std::fs::read_to_string(&file).expect("the key"), key);
+    let file = file.display().to_string();
+    let environment = [("PROCESSION_SECRET_KEY_FILE", file.as_str())];
+    well(path, &["migrate"]);
+    let ran = run_with_input(path, &["secret", "set", "FEED"], &environment, "a-password");
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+}
+
+/// Where nobody knows that scripts are kept from Procession, who grants `script` is told what that is.
+#[test]
+fn who_grants_script_is_told_what_it_is() {
+    let home = home();
+    let path = home.path();
+    let add = |name: &str, more: &[&str]| {
+        let all = [&["user", "add", name, "--role", "author", "--group", "fin"], more].concat();
+        let (code, shown, told) = said(path, &all);
+        assert_eq!(code, 0, "{shown}{told}");
+        told
+    };
+    let words = "the right script in group fin is the right to all that Procession may do";
+    assert!(add("ann", &["--right", "script"]).contains(words));
+    assert!(!add("bob", &[]).contains("the right script"));
 }

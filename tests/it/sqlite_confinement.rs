@@ -249,3 +249,52 @@ async fn powers_beyond_the_data_are_named_on_mariadb() {
 async fn powers_beyond_the_data_are_named_on_postgres() {
     powers_beyond_the_data_are_named(DialectName::Postgres).await;
 }
+
+/// A search path that an administrator set, or a job that may write SQL, counts as it is for the next session.
+#[tokio::test]
+async fn a_search_path_that_others_write_is_named_on_postgres() {
+    with_scratch(DialectName::Postgres, |db| async move {
+        let user = format!("p{}", &db.name[db.name.len() - 12..]);
+        let other = format!("o{}", &db.name[db.name.len() - 12..]);
+        db.setup(&[
+            &format!("CREATE ROLE {user} LOGIN"),
+            &format!("CREATE ROLE {other}"),
+            "CREATE SCHEMA ledger",
+            "CREATE SCHEMA trap",
+            &format!("GRANT USAGE ON SCHEMA ledger, trap TO {user}"),
+            &format!("ALTER ROLE {user} SET search_path = ledger"),
+        ])
+        .await;
+        let before = db.url.split_once("://").expect("a URL").1.split_once('@').expect("a user").0;
+        let url = db.url.replacen(&format!("://{before}@"), &format!("://{user}@"), 1);
+        let open_path = async || {
+            let mut own = session(&url).await;
+            let open = own.open_search_path().await.expect("the path");
+            own.close().await;
+            open
+        };
+        let closed = open_path().await;
+        db.setup(&[&format!("GRANT CREATE ON SCHEMA trap TO {other}")]).await;
+        let elsewhere = open_path().await;
+        db.setup(&[&format!("ALTER ROLE {user} SET search_path = trap, ledger")]).await;
+        let by_role = open_path().await;
+        db.setup(&["GRANT CREATE ON SCHEMA trap TO PUBLIC"]).await;
+        let by_everybody = open_path().await;
+        db.setup(&[
+            "DROP SCHEMA trap",
+            "DROP SCHEMA ledger",
+            &format!("DROP ROLE {user}"),
+            &format!("DROP ROLE {other}"),
+        ])
+        .await;
+        assert_eq!(closed, None);
+        assert_eq!(elsewhere, None, "it is not in the path");
+        let by_role = by_role.expect("others may write it");
+        assert_eq!((by_role.set_by.as_str(), by_role.path.as_str()), ("user", "trap, ledger"));
+        assert_eq!(by_role.writers, [("trap".to_owned(), other.clone())]);
+        let writers = by_everybody.expect("everybody may write it").writers;
+        assert_eq!(writers.len(), 2, "{writers:?}");
+        assert!(writers.contains(&("trap".to_owned(), "PUBLIC".to_owned())), "{writers:?}");
+    })
+    .await;
+}

@@ -95,6 +95,7 @@ impl Desk {
             title: format!("{name} 支付"),
             addressing: Addressing::Registered,
             glue: Glue::Refused,
+            access: Default::default(),
         };
         // Sealing is not what is tried here.
         let kept = KeptToken { sealed: "v1:AAAA".to_owned(), digest: digest(token.as_bytes()) };

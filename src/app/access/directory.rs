@@ -3,7 +3,7 @@
 
 use crate::config::{BadConfig, Ldap as Settings, LdapPassword};
 use crate::domain::access::directory_account::{
-    ACCOUNT_ATTRIBUTES, DirectoryEntry, describe_bind_refusal, normalize_dn,
+    ACCOUNT_ATTRIBUTES, AccountClosed, DirectoryEntry, describe_bind_refusal, normalize_dn,
 };
 use crate::domain::time::Millis;
 use crate::outbound::ClientTlsFiles;
@@ -68,6 +68,24 @@ pub(super) struct DirectoryAccount {
     pub(super) entry: DirectoryEntry,
     /// The groups, as DNs in the form in which two are compared.
     pub(super) groups: BTreeSet<String>,
+}
+
+/// A user of ours as the directory is asked about it.
+#[derive(Clone, Debug)]
+pub(super) struct KnownAccount {
+    /// Its name here.
+    pub(super) name: String,
+    /// By what it is known there.
+    pub(super) subject: String,
+}
+
+/// How an account is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AccountState {
+    /// Nothing ends what the user has.
+    Open,
+    /// It may not log in any more, and why.
+    Closed(String),
 }
 
 /// A directory as the settings describe it.
@@ -171,6 +189,107 @@ impl Directory {
             Some(reason) => Err(refused(reason.to_string())),
             None => Ok(account),
         }
+    }
+
+    /// How these accounts are now, in their order. The first server that answers for all of them counts.
+    pub(super) async fn read_states(
+        &self,
+        accounts: &[KnownAccount],
+        now: Millis,
+    ) -> Result<Vec<AccountState>> {
+        let mut last = unavailable("ldap.urls is empty");
+        for url in &self.settings.urls {
+            match self.read_states_at(url, accounts, now).await {
+                Ok(states) => return Ok(states),
+                Err(error) => last = unavailable(format!("{url}: {error}")),
+            }
+        }
+        Err(last)
+    }
+
+    async fn read_states_at(
+        &self,
+        url: &str,
+        accounts: &[KnownAccount],
+        now: Millis,
+    ) -> Result<Vec<AccountState>> {
+        let late = |_| unavailable(format!("no answer within {} s", self.settings.timeout_sec));
+        let limited = |work| tokio::time::timeout(self.settings.timeout(), work);
+        let mut reader = limited(self.connect_checked_reader(url)).await.map_err(late)??;
+        let mut states = Vec::with_capacity(accounts.len());
+        for account in accounts {
+            let state = self.read_state(&mut reader, account, now);
+            let state = tokio::time::timeout(self.settings.timeout(), state).await;
+            states.push(match state.map_err(late)? {
+                Ok(state) => state,
+                Err(DirectoryError::Refused(why)) => AccountState::Closed(why),
+                Err(unavailable) => return Err(unavailable),
+            });
+        }
+        Ok(states)
+    }
+
+    /// A reader that is shown entries. One that has lost its rights is shown nothing, and would find nobody: that is no
+    /// reason to end everybody's sessions.
+    async fn connect_checked_reader(&self, url: &str) -> Result<Connection> {
+        let mut reader = self.connect_reader(url).await?;
+        let own = &self.settings.bind_dn;
+        let base = if self.settings.base.is_empty() { own } else { &self.settings.base };
+        let found = reader.search(base, Scope::Base, "(objectClass=*)", &["1.1"], 1).await?;
+        match found.entries.is_empty() {
+            true => Err(unavailable(format!("{own} (ldap.bind_dn) is not shown {base}"))),
+            false => Ok(reader),
+        }
+    }
+
+    async fn read_state(
+        &self,
+        reader: &mut Connection,
+        account: &KnownAccount,
+        now: Millis,
+    ) -> Result<AccountState> {
+        let own = &self.settings.name_attribute;
+        let wanted: Vec<&str> = ACCOUNT_ATTRIBUTES.into_iter().chain([own.as_str()]).collect();
+        let filter = subject_filter(&account.subject).filter(|_| !self.settings.base.is_empty());
+        let found = match &filter {
+            Some(filter) => {
+                reader.search(&self.settings.base, Scope::Subtree, filter, &wanted, 2).await?
+            }
+            None => {
+                let dn = match self.settings.user_dn.is_empty() {
+                    true => self.find_dn(reader, &account.name).await?,
+                    false => self.made_dn(&account.name),
+                };
+                reader.search(&dn, Scope::Base, "(objectClass=*)", &wanted, 1).await?
+            }
+        };
+        let same = |entry: &SearchEntry| subject_of(entry) == account.subject;
+        let Some(read) = found.entries.into_iter().find(same) else {
+            return Ok(AccountState::Closed("the account is not in the directory any more".into()));
+        };
+        let entry = entry_of(read);
+        if let Some(reason) = entry.closed_reason(now).filter(AccountClosed::ends_access) {
+            return Ok(AccountState::Closed(reason.to_string()));
+        }
+        if self.is_found_by_filter(reader, &entry).await? {
+            return Ok(AccountState::Open);
+        }
+        Ok(AccountState::Closed("the account is not found by ldap.user_filter any more".into()))
+    }
+
+    /// Whether a login would find the entry still: many filters ask for a group.
+    async fn is_found_by_filter(
+        &self,
+        reader: &mut Connection,
+        entry: &DirectoryEntry,
+    ) -> Result<bool> {
+        let Some(name) = entry.first_value(&self.settings.name_attribute) else { return Ok(false) };
+        if !self.settings.user_dn.is_empty() {
+            return Ok(true);
+        }
+        let filter = self.settings.user_filter.replace("{name}", &ldap_escape(name));
+        let found = reader.search(&entry.dn, Scope::Base, &filter, &["1.1"], 1).await?;
+        Ok(!found.entries.is_empty())
     }
 
     /// Opens a connection, with TLS where the settings ask for it.
@@ -386,6 +505,17 @@ fn subject_of(read: &SearchEntry) -> String {
     }
     let dn = normalize_dn(&read.dn).unwrap_or_else(|| read.dn.clone());
     format!("dn:{}", super::secret::digest(&dn))
+}
+
+/// The filter that finds an account by its number; none of one that is known by its DN alone.
+fn subject_filter(subject: &str) -> Option<String> {
+    if let Some(uuid) = subject.strip_prefix("uuid:") {
+        return Some(format!("(entryUUID={})", ldap_escape(uuid)));
+    }
+    let hex = subject.strip_prefix("guid:")?;
+    let bytes = hex.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok());
+    let escaped: String = bytes.map(|pair| format!("\\{pair}")).collect();
+    Some(format!("(objectGUID={escaped})"))
 }
 
 fn find<'a, V>(attributes: &'a HashMap<String, V>, name: &str) -> Option<&'a V> {

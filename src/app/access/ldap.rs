@@ -195,6 +195,10 @@ impl Porter {
         if !user.is_active {
             return Err(NotAdmitted(format!("user {} is disabled", user.name)).into());
         }
+        if user.directory_closed.is_some() {
+            // It was closed when accounts were looked at, and has just been proved to be open.
+            store::user::set_directory_closed(&mut tx, user.id, None, now).await?;
+        }
         let before = store::user::claimed(&mut tx, user.id).await?;
         if wanted != before {
             store::user::set_grants(&mut tx, user.id, Origin::Claim, &wanted, now).await?;

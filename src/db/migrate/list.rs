@@ -236,4 +236,22 @@ pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[
             include_str!("../../../migrations/postgres/0026_script_isolation.sql"),
         ],
     ),
+    (
+        27,
+        "executor group access",
+        [
+            include_str!("../../../migrations/sqlite/0027_executor_group_access.sql"),
+            include_str!("../../../migrations/mysql/0027_executor_group_access.sql"),
+            include_str!("../../../migrations/postgres/0027_executor_group_access.sql"),
+        ],
+    ),
+    (
+        28,
+        "directory state",
+        [
+            include_str!("../../../migrations/sqlite/0028_directory_state.sql"),
+            include_str!("../../../migrations/mysql/0028_directory_state.sql"),
+            include_str!("../../../migrations/postgres/0028_directory_state.sql"),
+        ],
+    ),
 ];

@@ -101,7 +101,7 @@ impl SecretReader<'_> {
 }
 
 /// A secret of a store is for no source unless the settings say so: who may use the source is written elsewhere.
-fn refuse_foreign_source(
+pub fn refuse_foreign_source(
     name: &str,
     secret: &ConfiguredSecret,
     source: &Source,

@@ -9,7 +9,7 @@ use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
 use crate::engine::cluster::process::Process;
-use crate::engine::observe::metrics::Meter;
+use crate::engine::observe::metrics::{AuditChainState, Meter};
 use crate::store::{self, Db, claim};
 use anyhow::Result;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Vitals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// `database`, `schema`, `batches`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
-    /// `certificates`, or the name of a loop.
+    /// `certificates`, `audit_chain`, or the name of a loop.
     pub name: &'static str,
     /// Whether it is.
     pub ok: bool,
@@ -127,6 +127,7 @@ impl Vitals {
         reasons.push(dispatches(failing));
         reasons.extend(self.meter.firing_delay_sec().map(fires));
         reasons.extend(certificates(&self.meter.certificates(), self.clock.now()));
+        reasons.extend(self.meter.audit_chain().map(chain));
         reasons.extend(self.alive());
         reasons
     }
@@ -269,6 +270,16 @@ fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<Reason> {
     };
     let is_degraded = !due.is_empty();
     Some(Reason { is_degraded, ..Reason::new("certificates", true, detail) })
+}
+
+/// Whether the chain of the audit log holds. A break is a matter for people: the process does its work all the same.
+fn chain(found: AuditChainState) -> Reason {
+    let day = found.at.to_utc().format("%Y-%m-%d %H:%M");
+    let detail = match found.is_broken {
+        true => format!("does not hold (found at {day} UTC): procession audit verify says where"),
+        false => format!("holds, verified at {day} UTC"),
+    };
+    Reason { is_degraded: found.is_broken, ..Reason::new("audit_chain", true, detail) }
 }
 
 /// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after

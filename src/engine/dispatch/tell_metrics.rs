@@ -10,6 +10,7 @@ use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::hints::Hints;
 use crate::engine::observe::metrics::Meter;
 use crate::engine::operate::audit_chain::AuditSealer;
+use crate::engine::operate::audit_watch::AuditWatch;
 use crate::handler;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,5 +96,10 @@ impl QueueDispatcher {
     /// What seals acts in the process that this dispatcher is.
     pub fn audit_sealer(&self) -> AuditSealer {
         AuditSealer::new(&self.process)
+    }
+
+    /// What verifies the chain of acts in this process.
+    pub fn audit_watch(&self) -> AuditWatch {
+        AuditWatch::new(&self.process)
     }
 }

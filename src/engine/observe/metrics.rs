@@ -4,6 +4,7 @@
 //! No label has a value that comes from users: each set is closed, so that a year of batches makes no
 //! more series than a day of them.
 
+mod audit_chain;
 mod certificates;
 mod cluster;
 mod database;
@@ -15,6 +16,8 @@ mod spans;
 use crate::domain::access::certificate_expiry::CertificateEnd;
 use crate::domain::cluster::lease::Uptime;
 use crate::store::Counts;
+use audit_chain::AuditChain;
+pub use audit_chain::AuditChainState;
 use certificates::Certificates;
 use cluster::Cluster;
 use database::Database;
@@ -65,6 +68,7 @@ pub struct Meter {
     database: Database,
     process: Process,
     certificates: Certificates,
+    audit_chain: AuditChain,
     /// When each loop of this process turned last, by its name.
     loops: Mutex<BTreeMap<&'static str, Uptime>>,
     /// Since when each step of the dispatcher has failed, and what kept the last one.
@@ -125,6 +129,7 @@ impl Default for Meter {
             database: Database::register(&mut registry),
             process: Process::register(&mut registry),
             certificates: Certificates::register(&mut registry),
+            audit_chain: AuditChain::register(&mut registry),
             loops: Mutex::default(),
             dispatch_failure: Mutex::default(),
             registry,
@@ -294,6 +299,16 @@ impl Meter {
     /// When they do, as it was looked up last.
     pub(in crate::engine) fn certificates(&self) -> Vec<CertificateEnd> {
         self.certificates.ends()
+    }
+
+    /// How the chain of the audit log was found just now.
+    pub(in crate::engine) fn set_audit_chain(&self, state: AuditChainState) {
+        self.audit_chain.set(state);
+    }
+
+    /// How it was found last; none before the first time.
+    pub(in crate::engine) fn audit_chain(&self) -> Option<AuditChainState> {
+        self.audit_chain.last()
     }
 
     /// All meters in the text form of OpenMetrics, with what can be read at this moment.

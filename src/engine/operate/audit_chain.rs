@@ -174,6 +174,15 @@ pub struct ChainReport {
 
 /// Looks at every act and seal. `kept` are heads of before that were kept elsewhere: they must be in the chain.
 pub async fn verify(db: &Db, kept: &[AuditHead]) -> Result<ChainReport> {
+    verify_slowly(db, kept, Duration::ZERO).await
+}
+
+/// The same with a pause behind each page, for who does it beside other work.
+pub(super) async fn verify_slowly(
+    db: &Db,
+    kept: &[AuditHead],
+    pause: Duration,
+) -> Result<ChainReport> {
     let mut tx = db.read().await?;
     let mut check = ChainCheck {
         removed_before: audit_seal::removed_before(&mut tx).await?,
@@ -187,9 +196,11 @@ pub async fn verify(db: &Db, kept: &[AuditHead]) -> Result<ChainReport> {
         },
     };
     let wanted = audit_seal::head(&mut tx).await?;
+    drop(tx);
     loop {
-        let after = check.report.head.seal_no;
-        let page = audit_seal::sealed_acts(&mut tx, after, PAGE).await?;
+        // A transaction for each page: one over all of them would keep old rows of the whole database.
+        let mut tx = db.read().await?;
+        let page = audit_seal::sealed_acts(&mut tx, check.report.head.seal_no, PAGE).await?;
         for sealed in &page {
             let mut taken = check.take(sealed);
             if let Err(ChainBreak::ActMissing { .. }) = taken {
@@ -205,8 +216,12 @@ pub async fn verify(db: &Db, kept: &[AuditHead]) -> Result<ChainReport> {
         if page.len() < usize::try_from(PAGE)? {
             break;
         }
+        drop(tx);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
     }
-    let unsealed = audit_seal::unsealed(&mut tx).await?;
+    let unsealed = audit_seal::unsealed(&mut db.read().await?).await?;
     check.report.waiting = unsealed.waiting;
     check.report.first_break = check.end(wanted, unsealed.first_foreign);
     Ok(check.report)

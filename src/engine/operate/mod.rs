@@ -3,6 +3,7 @@
 
 pub mod approvals;
 pub mod audit_chain;
+pub mod audit_watch;
 pub mod change_requests;
 pub mod operator_actions;
 pub mod pause;

@@ -1,11 +1,12 @@
 //! What says where a run goes: the group and where its executors are, and how often a job was sent where.
 
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::route::{RouteState, RouteStrategy, Use};
 use crate::domain::executor::{GONE_MS, Glue, Spoken};
 use crate::domain::job::job_key::JobKey;
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
-use crate::store::{Tx, executor_registry};
+use crate::store::{Tx, executor_registry, group_access};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +22,8 @@ pub struct Group {
     spoken: BTreeMap<String, Spoken>,
     /// Whether scripts may be sent to them.
     pub glue: Glue,
+    /// Which groups of jobs may use them.
+    pub access: GroupAccess,
     /// Its token, sealed.
     pub sealed: String,
 }
@@ -34,7 +37,8 @@ impl Group {
 
 /// The group of this name; none when nobody has made it.
 pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Group>> {
-    let sql = "SELECT addresses, allows_glue, token_sealed FROM executor_group WHERE app_name = ?";
+    let sql = "SELECT addresses, allows_glue, owner_group, allowed_groups, token_sealed FROM executor_group \
+               WHERE app_name = ?";
     let row =
         tx.fetch_optional(sql, &[app.as_str().into()]).await.context("read executor_group")?;
     let Some(row) = row else { return Ok(None) };
@@ -53,7 +57,8 @@ pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Gro
     };
     let spoken = said.into_iter().map(|said| (said.address, said.dialect)).collect();
     let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
-    Ok(Some(Group { addresses, spoken, glue, sealed: row.text("token_sealed")? }))
+    let access = group_access::read(&row)?;
+    Ok(Some(Group { addresses, spoken, glue, access, sealed: row.text("token_sealed")? }))
 }
 
 /// Whether an executor has said lately that it is there.

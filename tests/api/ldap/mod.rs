@@ -8,7 +8,10 @@ use procession::app::access::{
     DirectoryCheck, DirectoryStep, Initial, NewAccount, check_directory,
 };
 use procession::domain::access::Role;
-use procession::domain::access::user::UserName;
+use procession::domain::access::user::{UserId, UserName};
+use procession::store;
+use procession::store::user::NewUser;
+use procession::store::user_session::Session;
 use serde_json::{Value, json};
 use slapd::Slapd;
 use std::net::TcpListener;
@@ -310,4 +313,118 @@ async fn a_user_of_the_directory_can_have_a_second_factor() {
     let body = json!({"name": "ada", "password": "ada-secret", "code": codes["recovery_codes"][0]});
     server.sent(Method::POST, "/session", &[], &body).await.is(200);
     server.sent(Method::POST, "/session", &[], &body).await.is(401);
+}
+
+/// A token of this user that may look at everything the user may.
+async fn token_of(server: &Server, browser: &Browser) -> String {
+    let wanted = json!({ "name": "nightly", "permissions": ["view"], "days": 30 });
+    let made = server.sent(Method::POST, "/session/tokens", &browser.headers(), &wanted).await;
+    made.is(200)["token"].as_str().expect("a token").to_owned()
+}
+
+/// How a session and a token are answered.
+async fn statuses(server: &Server, cookie: &str, token: &str) -> (u16, u16) {
+    let by_session =
+        server.sent(Method::GET, "/session", &[("cookie", cookie)], &Value::Null).await;
+    (by_session.status.as_u16(), server.get("/groups", token).await.status.as_u16())
+}
+
+async fn recheck(server: &Server) -> procession::app::access::DirectoryRecheck {
+    server.house.porter.recheck_directory(UserId(0)).await.expect("the directory answers").0
+}
+
+#[tokio::test]
+async fn who_is_disabled_or_removed_there_loses_session_and_token() {
+    let mut slapd = Slapd::start();
+    let server = Server::with(&slapd.settings(AUTO)).await;
+    let ada = "dn: uid=ada,ou=people,dc=bank,dc=example\nchangetype: ";
+    let browser = Browser::of(&log_in(&server, "ada", "ada-secret").await);
+    let (token, first) = (token_of(&server, &browser).await, browser.cookie);
+    let found = recheck(&server).await;
+    assert_eq!((found.checked, found.closed.len(), found.opened.len()), (1, 0, 0));
+    assert_eq!(statuses(&server, &first, &token).await, (200, 200));
+    // A new name there is the same account.
+    slapd.modify(&format!("{ada}modrdn\nnewrdn: uid=augusta\ndeleteoldrdn: 1\n"));
+    assert_eq!(recheck(&server).await.closed, Vec::<String>::new());
+    let augusta = ada.replace("uid=ada", "uid=augusta");
+    slapd.modify(&format!("{augusta}modify\nadd: objectClass\nobjectClass: adAccount\n-\nadd: userAccountControl\nuserAccountControl: 514\n"));
+    assert_eq!(recheck(&server).await.closed, ["ada"]);
+    assert_eq!(statuses(&server, &first, &token).await, (401, 401));
+    assert!(recheck(&server).await.closed.is_empty(), "it is on record once");
+    let acts = server.audit().await;
+    let closed: Vec<_> = acts.iter().filter(|(act, ..)| act == "directory closed").collect();
+    assert_eq!(closed.len(), 1, "{acts:?}");
+    let (_, who, detail) = closed[0];
+    assert!(who == "directory" && detail.contains("userAccountControl"), "{who} {detail}");
+    // Open again: the token works again, the session does not come back.
+    slapd.modify(&format!(
+        "{augusta}modify\nreplace: userAccountControl\nuserAccountControl: 512\n"
+    ));
+    assert_eq!(recheck(&server).await.opened, ["ada"]);
+    assert_eq!(statuses(&server, &first, &token).await, (401, 200));
+    // While the directory is away nothing is ended.
+    let second = Browser::of(&log_in(&server, "augusta", "ada-secret").await).cookie;
+    slapd.stop();
+    server.house.porter.recheck_directory(UserId(0)).await.expect_err("it is away");
+    assert_eq!(statuses(&server, &second, &token).await, (200, 200));
+    slapd.run();
+    slapd.modify(&format!("{augusta}delete\n"));
+    assert_eq!(recheck(&server).await.closed, ["ada"]);
+    assert_eq!(statuses(&server, &second, &token).await, (401, 401));
+    let user = server.get("/users/ada", &server.admin().await).await.is(200);
+    let why = user["account"]["directory_closed"].as_str().expect("a reason").to_owned();
+    assert!(why.contains("not in the directory any more"), "{why}");
+}
+
+/// A reader that may not see anything any more finds nobody; that is a fault of the reader.
+#[tokio::test]
+async fn a_reader_without_rights_ends_nobodys_session() {
+    let slapd = Slapd::start();
+    let settings = slapd.settings(AUTO).replace("uid=reader,dc", "uid=barbara,ou=people,dc");
+    std::fs::write(slapd.path("reader.password"), "barbara-secret").expect("a password file");
+    let server = Server::with(&settings).await;
+    let name = UserName::parse("ada").expect("a name");
+    let (now, mut tx) = (server.app.clock.now(), server.app.db.begin().await.expect("begin"));
+    let new = NewUser {
+        name: &name,
+        display_name: "Ada",
+        lang: None,
+        password: None,
+        until: None,
+        oidc: Some(("ldap", "uuid:00000000-0000-0000-0000-000000000000")),
+    };
+    let user = store::user::add(&mut tx, &new, now).await.expect("a user");
+    let session = Session {
+        id: 0,
+        user,
+        proof: "ldap".to_owned(),
+        address: "9.9.9.9".to_owned(),
+        agent: None,
+        create_time: now,
+        used_time: now,
+        end_time: now.plus(3_600_000),
+    };
+    store::user_session::add(&mut tx, "digest", &session).await.expect("a session");
+    tx.commit().await.expect("commit");
+    let error =
+        server.house.porter.recheck_directory(UserId(0)).await.expect_err("it sees nothing");
+    assert!(error.to_string().contains("is not shown ou=people"), "{error:#}");
+    let mut tx = server.app.db.read().await.expect("read");
+    let found = store::user_session::by_digest(&mut tx, "digest").await.expect("read");
+    assert!(found.is_some(), "the session lives on");
+}
+
+/// One node of several looks in an interval.
+#[tokio::test]
+async fn one_node_has_the_turn_to_look() {
+    let server = Server::new().await;
+    let now = server.app.clock.now();
+    for (after_ms, is_free) in [(0, true), (1, false), (59_999, false), (60_000, true), (-1, true)]
+    {
+        let mut tx = server.app.db.begin().await.expect("begin");
+        let at = procession::domain::time::Millis(now.0 + after_ms);
+        let taken = store::user::take_recheck_turn(&mut tx, at, 60_000).await;
+        assert_eq!(taken.expect("a turn"), is_free, "{after_ms}");
+        tx.commit().await.expect("commit");
+    }
 }

@@ -179,9 +179,10 @@ async fn what_is_not_held_is_said_and_refused_where_it_is_required() {
     let all = limits(64, 5, 150);
     let ran = bench("true", all, CgroupPolicy::Off).run().await;
     assert_eq!(ran.outcome.end, End::Success, "{:?}", ran.text());
-    let said = "limits not held: memory 64 MiB, 1.5 processors: script.cgroups is \"off\"";
+    let said = "limits not held for the script as a whole: memory 64 MiB, 1.5 processors: script.cgroups is \"off\"";
     assert!(ran.text().contains(said), "{}", ran.text());
-    assert!(ran.text().contains("limits: 5 processes more than its user has"), "{}", ran.text());
+    let said = "limits: 64 MiB of memory for each process, 5 processes more than its user has, ";
+    assert!(ran.text().contains(said), "{}", ran.text());
     let nowhere = CgroupTree::new(CgroupPolicy::Required, Some("/nowhere/at/all".into()));
     let refused = bench("true", all, CgroupPolicy::Required)
         .options(|options| options.script_cgroups = nowhere.clone());
@@ -190,4 +191,34 @@ async fn what_is_not_held_is_said_and_refused_where_it_is_required() {
     let why = ran.message();
     assert!(why.contains("script.cgroups is \"required\""), "{why}");
     assert!(why.contains("for memory 64 MiB, 5 processes, 1.5 processors"), "{why}");
+}
+
+/// Without control groups each process is held for itself: one that asks for more memory is refused it, and one that
+/// computes on is killed. Both hold for root too, and in a namespace.
+#[tokio::test]
+async fn each_process_is_limited_without_control_groups() {
+    for isolation in [IsolationPolicy::Off, IsolationPolicy::Auto] {
+        let users = ScriptUsers { policy: isolation, ..ScriptUsers::default() };
+        let run = |script: &'static str, limits| {
+            let users = users.clone();
+            let bench = bench(script, limits, CgroupPolicy::Off);
+            bench.options(move |options| options.script_users = users.clone())
+        };
+        // dd asks for its block at once.
+        let greedy = "dd if=/dev/zero of=/dev/null bs=200M count=1 2>&1 && echo HAD-IT; \
+                      dd if=/dev/zero of=/dev/null bs=1M count=1 2>/dev/null && echo small";
+        let ran = run(greedy, limits(64, 0, 0)).run().await;
+        let out = ran.of(Stream::Stdout);
+        assert_eq!(out.last(), Some(&"small"), "{}", ran.text());
+        assert!(!out.contains(&"HAD-IT"), "{}", ran.text());
+        // A hundredth of a processor for 100 s is one second.
+        let busy = "ulimit -t; sh -c 'while :; do :; done'; echo \"ended with $?\"";
+        let mut busy = run(busy, limits(0, 0, 1));
+        busy.task.job.timeout_sec = 100;
+        let ran = busy.run().await;
+        let out = ran.of(Stream::Stdout);
+        assert_eq!(out.first(), Some(&"1"), "{}", ran.text());
+        let ended = *out.last().expect("the shell tells");
+        assert!(ended == "ended with 137" || ended == "ended with 152", "{}", ran.text());
+    }
 }

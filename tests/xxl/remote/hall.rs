@@ -5,6 +5,7 @@ use crate::xxl::desk::{START, connect, start};
 use crate::xxl::program_of_others::{Program, TOKEN};
 use procession::db::Db;
 use procession::definition;
+use procession::domain::access::group_access::GroupAccess;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::executor::run_wait::RunWait;
 use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
@@ -103,8 +104,13 @@ impl Hall {
     }
 
     pub(super) async fn group_with(&self, addressing: Addressing, glue: Glue) {
+        self.group_for(addressing, glue, GroupAccess::default()).await;
+    }
+
+    pub(super) async fn group_for(&self, addressing: Addressing, glue: Glue, access: GroupAccess) {
         let app_name = AppName::parse(APP).expect("name");
-        let group = ExecutorGroup { app_name, title: "pay".to_owned(), addressing, glue };
+        let title = "pay".to_owned();
+        let group = ExecutorGroup { app_name, title, addressing, glue, access };
         let token = KeptToken { sealed: SEALED.to_owned(), digest: digest(TOKEN.as_bytes()) };
         let mut tx = self.db.begin().await.expect("begin");
         if !executor_group::set(&mut tx, &group, self.clock.now()).await.expect("set") {

@@ -4,6 +4,7 @@ mod blocks;
 mod deaths;
 mod glue;
 mod going;
+mod group_access;
 mod hall;
 mod routes;
 mod trigger;

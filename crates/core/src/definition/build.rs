@@ -17,6 +17,7 @@ use crate::definition::schedules::{self, Places};
 use crate::definition::source;
 use crate::definition::workdays;
 use crate::domain::id::{CalendarCode, GroupCode};
+use crate::domain::job::body::HttpHost;
 use crate::domain::job::shared_definitions::SecretSource;
 use crate::domain::job::{Definition, Group, JobDef, JobKind, Shared};
 use crate::domain::permission::access_rules::AccessRules;
@@ -57,7 +58,7 @@ pub(crate) fn build(
     let (waits, outside) = waits(&mut raw.jobs, raw.dependencies, &names, report);
     names.resolve_aliases(&mut raw.jobs);
     let secrets = declare::secrets(raw.secrets, report);
-    let access = access_rules(&sources, &secrets);
+    let access = access_rules(&sources, &secrets, &hosts);
     report_group_uses(&groups, &places, &access, report);
     let around = |defaults| Around {
         defaults,
@@ -111,9 +112,14 @@ fn report_group_uses(
     }
 }
 
-/// What the file itself says about who may use its data sources and secrets.
-fn access_rules(sources: &[Source], secrets: &[SecretSource]) -> AccessRules {
-    let shared = Shared { secrets: secrets.to_vec(), ..Shared::default() };
+/// What the file itself says about who may use its data sources, its secrets and the hosts that these are sent to.
+fn access_rules(
+    sources: &[Source],
+    secrets: &[SecretSource],
+    hosts: &[At<HttpHost>],
+) -> AccessRules {
+    let hosts = hosts.iter().map(|host| host.value.clone()).collect();
+    let shared = Shared { secrets: secrets.to_vec(), hosts, ..Shared::default() };
     let defs = Definition { sources: sources.to_vec(), shared, ..Definition::default() };
     AccessRules::collect(&defs)
 }

@@ -7,6 +7,7 @@ pub mod route;
 pub mod run_wait;
 pub mod token;
 
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::app_name::AppName;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
@@ -36,6 +37,8 @@ pub struct ExecutorGroup {
     pub addressing: Addressing,
     /// Whether scripts may be sent to them.
     pub glue: Glue,
+    /// Which groups of jobs may use them.
+    pub access: GroupAccess,
 }
 
 /// Where the executors of a group are.

@@ -410,6 +410,9 @@ pub struct Definition {
     /// declared or stored.
     #[serde(skip)]
     pub configured_secrets: BTreeMap<String, GroupAccess>,
+    /// Which groups may use which executor group, by its app name. No file says it; it is the installation's.
+    #[serde(skip)]
+    pub executor_groups: BTreeMap<String, GroupAccess>,
 }
 
 impl Definition {

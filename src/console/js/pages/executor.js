@@ -58,7 +58,7 @@ export async function mount(el, ctx) {
   const at = api.path`/executor-groups/${app}`;
   const group = await api.get(at);
   const no = store.whyEverywhere('admin');
-  const { title, addresses, glue } = groupFields(group);
+  const { title, addresses, glue, access } = groupFields(group);
   const there = h('div');
   const ran = h('div');
   put(
@@ -102,7 +102,7 @@ export async function mount(el, ctx) {
         'div.stack',
         card(
           t('executors.settings'),
-          h('div.form', title, addresses, h('div.wide', glue)),
+          h('div.form', title, addresses, h('div.wide', glue), access.els),
           h(
             'div.row.spaced',
             button(t('common.save'), {
@@ -115,6 +115,7 @@ export async function mount(el, ctx) {
                   title: title.input.value.trim() || undefined,
                   addresses: addressesOf(addresses.input.value),
                   allows_glue: glue.box.checked,
+                  ...access.value(),
                 });
                 toast(t('common.saved'), 'good');
                 redraw();

@@ -1,6 +1,7 @@
 // Executors of XXL-JOB that jobs call: groups with where they are and who is there. One is added here.
 
 import { api } from '../api.js';
+import { accessFields, groupTags } from '../group_access.js';
 import { t } from '../i18n.js';
 import { go, to } from '../router.js';
 import { store } from '../store.js';
@@ -75,6 +76,7 @@ export async function mount(el, ctx) {
           value: (g) => (g.allows_glue ? 0 : 1),
           cell: (g) => t(g.allows_glue ? 'executors.glue_yes' : 'executors.glue_no'),
         },
+        { key: 'groups', label: t('access.for'), sort: false, cell: groupTags },
       ],
     }).el;
   await shown(host, () => api.all('/executor-groups'), draw);
@@ -82,7 +84,16 @@ export async function mount(el, ctx) {
   const refresh = async () => {
     const groups = await api.all('/executor-groups');
     const now = JSON.stringify(
-      groups.map((g) => [g.app_name, g.title, g.addresses, g.alive, g.open_runs, g.allows_glue]),
+      groups.map((g) => [
+        g.app_name,
+        g.title,
+        g.addresses,
+        g.alive,
+        g.open_runs,
+        g.allows_glue,
+        g.owner_group,
+        g.groups,
+      ]),
     );
     if (now !== before && el.isConnected && !host.contains(document.activeElement)) put(host, draw(groups));
     before = now;
@@ -112,7 +123,8 @@ export function groupFields(group) {
     checked: group?.allows_glue ?? false,
     test: 'executor-glue',
   });
-  return { title, addresses, glue };
+  const access = accessFields(group);
+  return { title, addresses, glue, access };
 }
 
 function add() {
@@ -121,7 +133,7 @@ function add() {
     hint: t('executors.app_name_hint'),
     input: input({ mono: true, test: 'executor-name' }),
   });
-  const { title, addresses, glue } = groupFields(null);
+  const { title, addresses, glue, access } = groupFields(null);
   const token = field({
     label: t('executors.token'),
     hint: t('executors.token_hint'),
@@ -133,7 +145,7 @@ function add() {
     lead: t('executors.add_lead'),
     size: 'm',
     test: 'executor-dialog',
-    body: h('div.form', name, title, addresses, h('div.wide', glue), token),
+    body: h('div.form', name, title, addresses, h('div.wide', glue), access.els, token),
     actions: [
       { label: t('common.cancel'), run: (close) => close() },
       {
@@ -151,6 +163,7 @@ function add() {
             addresses: fixed.length ? fixed : undefined,
             allows_glue: glue.box.checked,
             token: token.input.value || undefined,
+            ...access.value(),
           });
           close();
           if (made.token)

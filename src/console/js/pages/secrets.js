@@ -1,12 +1,12 @@
 // Secrets: where each is kept, which groups may use it, what uses it. Set, granted and removed here; no value is shown.
 
 import { api } from '../api.js';
+import { accessFields, groupTags } from '../group_access.js';
 import { has, t } from '../i18n.js';
 import { store } from '../store.js';
 import {
   ago,
   button,
-  check,
   confirmReason,
   dialog,
   empty,
@@ -23,51 +23,6 @@ import {
 
 const MARKS = { ready: 'SUCCESS', previous_key: 'HELD', not_asked: 'PENDING', overridden: 'SKIPPED' };
 const stateWord = (s) => (has(`secrets.state_${s}`) ? t(`secrets.state_${s}`) : s);
-
-/** Which groups may use it, as tags. */
-const groupTags = (secret) => {
-  if (!secret.owner_group && !secret.groups) return h('span.late', t('secrets.every_group'));
-  const others = secret.groups ?? [];
-  if (!secret.owner_group && others.length === 0) return h('span.muted', t('secrets.no_group'));
-  return h(
-    'span.tags',
-    secret.owner_group && h('span.tag', t('secrets.owner_tag', { group: secret.owner_group })),
-    others.map((g) => h('span.tag', g)),
-  );
-};
-
-const words = (text) => text.split(/[\s,]+/).filter(Boolean);
-
-/** The fields that say who may use a secret, and what to send of them. */
-function accessFields(secret) {
-  const owner = field({
-    label: t('secrets.owner'),
-    hint: t('secrets.owner_hint'),
-    input: input({ value: secret?.owner_group ?? '', mono: true, test: 'secret-owner' }),
-  });
-  const groups = field({
-    label: t('secrets.groups'),
-    hint: t('secrets.groups_hint'),
-    input: input({ value: (secret?.groups ?? []).join(' '), mono: true, test: 'secret-groups' }),
-  });
-  let every = !!secret && !secret.owner_group && !secret.groups;
-  const all = check({
-    label: t('secrets.every_group_say'),
-    checked: every,
-    test: 'secret-every',
-    onchange: (v) => (every = v),
-  });
-  const value = () => {
-    if (every) return { every_group: true };
-    const own = owner.input.value.trim();
-    const others = words(groups.input.value);
-    return {
-      owner_group: own || undefined,
-      groups: others.length || !own ? others : undefined,
-    };
-  };
-  return { els: [owner, groups, h('div.wide', all)], value };
-}
 
 function setSecret(secret, done) {
   const name = field({
@@ -214,7 +169,7 @@ export async function mount(el, ctx) {
               (s.fault ?? s.warning) && h('p.muted', s.fault ?? s.warning),
             ),
         },
-        { key: 'groups', label: t('secrets.for'), sort: false, cell: groupTags },
+        { key: 'groups', label: t('access.for'), sort: false, cell: groupTags },
         {
           key: 'used_by',
           label: t('secrets.used_by'),

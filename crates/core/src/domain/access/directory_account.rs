@@ -45,6 +45,13 @@ pub enum AccountClosed {
     PasswordReset(&'static str),
 }
 
+impl AccountClosed {
+    /// Whether it ends what the user has already. A lock after wrong passwords does not: a stranger can cause one.
+    pub fn ends_access(&self) -> bool {
+        matches!(self, Self::Disabled(_) | Self::Expired(_))
+    }
+}
+
 /// Bit of `userAccountControl` that disables an account (ADS_UF_ACCOUNTDISABLE).
 const AD_DISABLED: i64 = 0x2;
 /// Milliseconds between 1601, where Active Directory begins to count, and 1970.

@@ -1,10 +1,10 @@
-//! Which groups may use a data source or a secret. Both are an installation's and not a group's, so
-//! without a list an author of one group runs SQL on the database of another and prints its passwords.
+//! Which groups may use a data source, a secret or a group of executors. All are an installation's and not a group's, so
+//! without a list an author of one group runs SQL on the database of another, prints its passwords and calls its handlers.
 
 use crate::domain::id::GroupCode;
 use serde::{Deserialize, Serialize};
 
-/// Who may use one data source or secret.
+/// Who may use one data source, secret or group of executors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupAccess {
     /// The group it belongs to, which may always use it.

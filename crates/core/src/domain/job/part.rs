@@ -23,6 +23,7 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
         calendars: defs.calendars.clone(),
         stored_secrets: defs.stored_secrets.clone(),
         configured_secrets: defs.configured_secrets.clone(),
+        executor_groups: defs.executor_groups.clone(),
     };
     into_group(part, group)
 }
@@ -112,6 +113,7 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
         calendars: stored.calendars.clone(),
         stored_secrets: stored.stored_secrets.clone(),
         configured_secrets: stored.configured_secrets.clone(),
+        executor_groups: stored.executor_groups.clone(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! environment of other groups' scripts: the right to edit one is then the right to everything.
 
 use crate::domain::id::GroupCode;
+use crate::domain::text::lang::Lang;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -109,6 +110,64 @@ pub struct ScriptIsolationReport {
     pub cgroup_obstacle: Option<String>,
     /// The limits of a group's scripts, or of all others' under `*`: `memory 512 MiB, 64 processes`.
     pub limits: BTreeMap<String, String>,
+}
+
+/// What the right `script` in some groups is on the nodes that run scripts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptRightWarning {
+    /// The groups; none: all.
+    pub groups: Option<Vec<String>>,
+    /// The nodes on which a script of one of them can do what Procession can; none: no node has tried yet.
+    pub nodes: Vec<String>,
+}
+
+impl ScriptRightWarning {
+    /// Of these groups (none: all), with what each node found out; none where every script is kept from the service.
+    pub fn find(
+        groups: Option<Vec<String>>,
+        nodes: &[(String, Option<ScriptIsolationReport>)],
+    ) -> Option<Self> {
+        let has_user = |report: &ScriptIsolationReport| {
+            let has = |group: &String| report.run_as.contains_key(group);
+            report.run_as.contains_key(ANY_GROUP)
+                || groups.as_ref().is_some_and(|groups| groups.iter().all(has))
+        };
+        let tried = nodes.iter().filter_map(|(name, report)| Some((name, report.as_ref()?)));
+        let open = tried.clone().filter(|(_, report)| report.equals_service && !has_user(report));
+        let mut names: Vec<String> = open.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names.dedup();
+        let is_unknown = tried.count() == 0;
+        (is_unknown || !names.is_empty()).then_some(Self { groups, nodes: names })
+    }
+
+    /// In plain words.
+    pub fn describe(&self, lang: Lang) -> String {
+        let groups = self.groups.as_ref().map(|groups| groups.join(", "));
+        let (en, zh) = match &groups {
+            None => ("all groups".to_owned(), "所有组".to_owned()),
+            Some(groups) => (format!("group {groups}"), format!("组 {groups}")),
+        };
+        let nodes = self.nodes.join(", ");
+        match (lang, self.nodes.is_empty()) {
+            (Lang::En, false) => format!(
+                "the right script in {en} is the right to all that Procession may do on {nodes}, where scripts are not \
+                 kept from it: its database, its files, the secrets of all groups; set script.isolation = \"required\" \
+                 or a user of the group in [script.run_as] there (docs/security.md)"
+            ),
+            (Lang::En, true) => format!(
+                "the right script in {en} is the right to all that Procession may do, on nodes that cannot keep scripts \
+                 from it; no node has tried yet (procession node scripts shows it once one serves)"
+            ),
+            (Lang::Zh, false) => format!(
+                "{zh}的 script 权限在节点 {nodes} 上等同于 Procession 自身的权限（数据库、文件、所有组的密钥），因为其脚本未被隔离；请设置 \
+                 script.isolation = \"required\"，或在 [script.run_as] 中为该组指定用户"
+            ),
+            (Lang::Zh, true) => format!(
+                "在无法隔离脚本的节点上，{zh}的 script 权限等同于 Procession 自身的权限；尚无节点检测过（procession node scripts）"
+            ),
+        }
+    }
 }
 
 /// How the line begins with which the log of an attempt says that its script was started.
@@ -327,6 +386,39 @@ mod tests {
         assert!(warned(off, false, &whole, user) && !warned(off, true, &whole, root));
         assert!(
             warned(required, true, &no_landlock, root) && !warned(required, false, &whole, user)
+        );
+    }
+
+    #[test]
+    fn the_right_script_is_warned_of_where_scripts_equal_the_service() {
+        let report = |equals_service, users: &[&str]| ScriptIsolationReport {
+            equals_service,
+            run_as: users.iter().map(|group| ((*group).to_owned(), "etl".to_owned())).collect(),
+            ..ScriptIsolationReport::default()
+        };
+        let nodes = |all: Vec<(&str, Option<ScriptIsolationReport>)>| -> Vec<_> {
+            all.into_iter().map(|(name, report)| (name.to_owned(), report)).collect()
+        };
+        let of_fin = || Some(vec!["fin".to_owned()]);
+        let open = nodes(vec![
+            ("one", Some(report(true, &[]))),
+            ("two", Some(report(false, &[]))),
+            ("three", Some(report(true, &["fin"]))),
+            ("four", None),
+        ]);
+        let found = ScriptRightWarning::find(of_fin(), &open).expect("a warning");
+        assert_eq!(found.nodes, ["one"]);
+        let words =
+            "the right script in group fin is the right to all that Procession may do on one,";
+        assert!(found.describe(Lang::En).starts_with(words), "{}", found.describe(Lang::En));
+        let everywhere = ScriptRightWarning::find(None, &open).expect("a warning");
+        assert_eq!(everywhere.nodes, ["one", "three"]);
+        let shut =
+            nodes(vec![("two", Some(report(false, &[]))), ("six", Some(report(true, &["*"])))]);
+        assert_eq!(ScriptRightWarning::find(of_fin(), &shut), None);
+        let unknown = ScriptRightWarning::find(of_fin(), &nodes(vec![("four", None)]));
+        assert!(
+            unknown.expect("nobody knows").describe(Lang::En).contains("no node has tried yet")
         );
     }
 }

@@ -1,7 +1,7 @@
 //! How much memory, how many processes and how much processor time a script may use.
 //!
-//! The kernel holds these limits by a control group (cgroup v2) of the script's own. Where there is none it can only
-//! limit processes, by the number that the script's user has.
+//! The kernel holds these limits by a control group (cgroup v2) of the script's own. Where there is none it holds each
+//! process of the script for itself (`setrlimit`), and processes by the number that the script's user has.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::script_isolation::ANY_GROUP;
@@ -22,6 +22,33 @@ pub struct ScriptLimits {
     pub processes: Option<u32>,
     /// Hundredths of one processor: 150 is one and a half.
     pub cpu_percent: Option<u32>,
+}
+
+/// What the kernel holds each process of a script to, where no control group holds the whole script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLimits {
+    /// MiB of memory of its own that a process may ask for.
+    pub memory_mib: Option<u32>,
+    /// Processes that the script's user may have more than at its start; root is not bound by it.
+    pub processes: Option<u32>,
+    /// Seconds of processor time of a process.
+    pub cpu_sec: Option<u64>,
+}
+
+/// MiB that each process has at least: what starts the script is held to the same limit.
+const LEAST_PROCESS_MEMORY_MIB: u32 = 32;
+
+impl ProcessLimits {
+    /// What a reader is told; none without any.
+    pub fn describe(&self) -> Option<String> {
+        let memory = self.memory_mib.map(|mib| format!("{mib} MiB of memory for each process"));
+        let cpu =
+            self.cpu_sec.map(|seconds| format!("{seconds} s of a processor for each process"));
+        let processes =
+            self.processes.map(|number| format!("{number} processes more than its user has"));
+        let all: Vec<String> = [memory, processes, cpu].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
 }
 
 /// The limits of all groups, as the operator set them.
@@ -147,8 +174,9 @@ impl ScriptLimitSettings {
                 ))
             }
             (_, Some(which)) => Some(format!(
-                "scripts are not held to {which}: {why}; script.cgroups = \"required\" refuses them, and only \
-                 max_processes has an effect without control groups"
+                "scripts as a whole are not held to {which}: {why}; each of their processes is held for itself (memory, \
+                 and the processor time that max_cpus gives until the time limit), and max_processes counts those of \
+                 the script's user; script.cgroups = \"required\" refuses such scripts"
             )),
             (_, None) => None,
         }
@@ -191,6 +219,18 @@ impl ScriptLimits {
             memory_mib: self.memory_mib.filter(|_| is_left(CgroupController::Memory)),
             processes: self.processes.filter(|_| is_left(CgroupController::Pids)),
             cpu_percent: self.cpu_percent.filter(|_| is_left(CgroupController::Cpu)),
+        }
+    }
+
+    /// What each process of a script that may run for so long can be held to for itself. Nothing holds a process to a share
+    /// of the processors, so it gets the time that such a share is until the script's end.
+    pub fn of_each_process(&self, timeout_sec: u32) -> ProcessLimits {
+        let cpu_sec =
+            |percent: u32| (u64::from(timeout_sec) * u64::from(percent)).div_ceil(100).max(1);
+        ProcessLimits {
+            memory_mib: self.memory_mib.map(|mib| mib.max(LEAST_PROCESS_MEMORY_MIB)),
+            processes: self.processes,
+            cpu_sec: self.cpu_percent.map(cpu_sec),
         }
     }
 
@@ -299,6 +339,24 @@ mod tests {
             "2 processors"
         );
         assert!(ALL.describe_memory_kill().contains("more than 512 MiB (script.max_memory_mib)"));
+    }
+
+    #[test]
+    fn each_process_is_held_where_no_group_holds_the_script() {
+        let of_each = ALL.of_each_process(600);
+        let wanted =
+            ProcessLimits { memory_mib: Some(512), processes: Some(64), cpu_sec: Some(900) };
+        assert_eq!(of_each, wanted);
+        assert_eq!(
+            of_each.describe().as_deref(),
+            Some(
+                "512 MiB of memory for each process, 64 processes more than its user has, 900 s of a processor for each process"
+            )
+        );
+        let small = ScriptLimits { memory_mib: Some(4), processes: None, cpu_percent: Some(1) };
+        let wanted = ProcessLimits { memory_mib: Some(32), processes: None, cpu_sec: Some(1) };
+        assert_eq!(small.of_each_process(10), wanted);
+        assert_eq!(ScriptLimits::default().of_each_process(600).describe(), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! What a definition or an order uses and may not: data sources and secrets of other groups.
+//! What a definition or an order uses and may not: data sources, secrets and executors of other groups.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, JobCode};
+use crate::domain::job::body::HttpHost;
 use crate::domain::job::secret::BY_NAME;
 use crate::domain::job::{Definition, Group, JobDef};
 use crate::domain::params::http_call;
@@ -16,6 +17,15 @@ pub enum SharedResource {
     Source(String),
     /// A secret.
     Secret(String),
+    /// A secret in the headers of a host that is called.
+    HostSecret {
+        /// The host.
+        host: String,
+        /// The secret.
+        secret: String,
+    },
+    /// A group of executors of XXL-JOB, by its app name.
+    ExecutorGroup(String),
 }
 
 impl fmt::Display for SharedResource {
@@ -23,6 +33,10 @@ impl fmt::Display for SharedResource {
         match self {
             Self::Source(name) => write!(f, "data source {name}"),
             Self::Secret(name) => write!(f, "secret {name}"),
+            Self::HostSecret { host, secret } => {
+                write!(f, "secret {secret} (of the headers of host {host})")
+            }
+            Self::ExecutorGroup(name) => write!(f, "executor group {name}"),
         }
     }
 }
@@ -60,8 +74,11 @@ impl ForbiddenUse {
     pub fn fix(&self) -> String {
         let how = match &self.resource {
             SharedResource::Source(_) => "add the group to groups: of the source",
-            SharedResource::Secret(_) => {
+            SharedResource::Secret(_) | SharedResource::HostSecret { .. } => {
                 "add the group to groups: of the secret (in its definition or in procession.toml), or store it anew with --group"
+            }
+            SharedResource::ExecutorGroup(_) => {
+                "let the group use it (procession executor-group set NAME --group GROUP, or the page Executors)"
             }
         };
         // Also where a group owns it: who administers that group may use it and not give it to others.
@@ -88,6 +105,9 @@ pub struct AccessRules {
     secrets: BTreeMap<String, GroupAccess>,
     /// Those of secrets that the settings name; they go before all others.
     configured_secrets: BTreeMap<String, GroupAccess>,
+    executor_groups: BTreeMap<String, GroupAccess>,
+    /// The secrets in the headers of each host, which goes to it with the calls of any job.
+    host_secrets: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl AccessRules {
@@ -98,6 +118,8 @@ impl AccessRules {
             sources: BTreeMap::new(),
             secrets: defs.stored_secrets.clone(),
             configured_secrets: defs.configured_secrets.clone(),
+            executor_groups: defs.executor_groups.clone(),
+            host_secrets: BTreeMap::new(),
         };
         rules.add(defs);
         rules
@@ -109,15 +131,24 @@ impl AccessRules {
         self.sources.extend(sources);
         let secrets = defs.shared.secrets.iter().map(|s| (s.name.clone(), s.access.clone()));
         self.secrets.extend(secrets);
+        let hosts = defs.shared.hosts.iter();
+        self.host_secrets.extend(hosts.map(|host| (host.name.clone(), secrets_of_host(host))));
+    }
+
+    /// The secrets that a definition names and nobody has, with what uses each.
+    pub fn unknown_secrets(&self, defs: &Definition) -> BTreeMap<String, BTreeSet<String>> {
+        let is_known = |name: &String| self.access(&SharedResource::Secret(name.clone())).is_some();
+        uses_of_secrets(defs).into_iter().filter(|(name, _)| !is_known(name)).collect()
     }
 
     /// The rule of something; none when it is not known.
     pub fn access(&self, resource: &SharedResource) -> Option<&GroupAccess> {
         match resource {
             SharedResource::Source(name) => self.sources.get(name),
-            SharedResource::Secret(name) => {
+            SharedResource::Secret(name) | SharedResource::HostSecret { secret: name, .. } => {
                 self.configured_secrets.get(name).or_else(|| self.secrets.get(name))
             }
+            SharedResource::ExecutorGroup(name) => self.executor_groups.get(name),
         }
     }
 
@@ -134,7 +165,7 @@ impl AccessRules {
             names.map(|used| (group.code.clone(), used)).collect::<Vec<_>>()
         };
         let of_job = |job: &JobDef| {
-            let used = used_by_job(job).into_iter();
+            let used = self.used_by_job(job).into_iter();
             used.map(|used| (job.group.clone(), used)).collect::<Vec<_>>()
         };
         let all = defs.groups.iter().flat_map(of_group).chain(defs.jobs.iter().flat_map(of_job));
@@ -175,9 +206,23 @@ impl AccessRules {
         access.map_or(Ok(()), |access| ForbiddenUse::check(group, resource.clone(), access))
     }
 
+    /// All that a job uses: what it names, and what the host that it calls is sent.
+    fn used_by_job(&self, job: &JobDef) -> BTreeSet<SharedResource> {
+        let mut used = named_by_job(job);
+        if let Some(host) = job.http.as_ref().map(|call| &call.host) {
+            let secrets = self.host_secrets.get(host).into_iter().flatten();
+            let of_host = |secret: &String| SharedResource::HostSecret {
+                host: host.clone(),
+                secret: secret.clone(),
+            };
+            used.extend(secrets.map(of_host));
+        }
+        used
+    }
+
     /// What a job uses and may not.
     pub fn forbidden_uses_of_job(&self, job: &JobDef) -> Vec<ForbiddenUse> {
-        let uses = used_by_job(job).into_iter();
+        let uses = self.used_by_job(job).into_iter();
         let forbidden = uses.filter_map(|resource| self.check(&job.group, resource).err());
         forbidden.map(|found| ForbiddenUse { job: Some(job.code.clone()), ..found }).collect()
     }
@@ -214,7 +259,7 @@ pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> 
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut add = |name: String, user: String| uses.entry(name).or_default().insert(user);
     for job in &defs.jobs {
-        for used in used_by_job(job) {
+        for used in named_by_job(job) {
             if let SharedResource::Secret(name) = used {
                 add(name, format!("job {} ({})", job.code, job.group));
             }
@@ -232,7 +277,7 @@ pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> 
         }
     }
     for host in &defs.shared.hosts {
-        for name in host.headers.values().flat_map(|value| secret_names(value)) {
+        for name in secrets_of_host(host) {
             add(name, format!("host {}", host.name));
         }
     }
@@ -250,20 +295,28 @@ pub fn uses_of_secrets(defs: &Definition) -> BTreeMap<String, BTreeSet<String>> 
     uses
 }
 
-/// The data sources and secrets that a job names itself. Secrets that come by a parameter of its group
+/// The secrets that the headers of a host name.
+fn secrets_of_host(host: &HttpHost) -> BTreeSet<String> {
+    host.headers.values().flat_map(|value| secret_names(value)).collect()
+}
+
+/// The data sources, secrets and executors that a job names itself. Secrets that come by a parameter of its group
 /// or of all groups are checked when an attempt asks for them.
-fn used_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
+fn named_by_job(job: &JobDef) -> BTreeSet<SharedResource> {
     let own = job.source.iter().chain(job.checks.iter().filter_map(|check| check.source.as_ref()));
     let sources = own.map(|name| SharedResource::Source(name.to_string()));
     let values = job.params.iter().filter_map(|param| param.value.as_deref());
     let secrets = values.flat_map(secret_names).chain(http_call::secrets(job.http.as_ref(), None));
-    sources.chain(secrets.map(SharedResource::Secret)).collect()
+    let executors = job.executor.iter().map(|call| call.app.to_string());
+    let executors = executors.map(SharedResource::ExecutorGroup);
+    sources.chain(secrets.map(SharedResource::Secret)).chain(executors).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::{JobType, SourceName};
+    use crate::domain::job::body::{HttpBody, HttpCall};
     use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
     use crate::domain::job::{Need, Param, ParamDecl, ParamType, Secrecy};
     use crate::domain::source::Source;
@@ -347,6 +400,55 @@ mod tests {
         assert_eq!(rules.forbidden_params(&group("b"), &given).len(), 1);
         // A name that nobody knows is missing, which is said elsewhere.
         assert_eq!(rules.check(&group("b"), SharedResource::Secret("NONE".to_owned())), Ok(()));
+    }
+
+    #[test]
+    fn what_a_called_host_is_sent_is_used_by_its_callers() {
+        let mut defs = definition();
+        let headers = BTreeMap::from([("token".to_owned(), "x ${secret.A_PW}".to_owned())]);
+        defs.shared.hosts = vec![HttpHost {
+            name: "core".to_owned(),
+            base_url: "https://core".to_owned(),
+            headers,
+            max_parallel: None,
+        }];
+        let rules = AccessRules::collect(&defs);
+        let mut job = JobDef::bare(
+            JobCode::parse("CALL").expect("a code"),
+            group("b"),
+            JobType::parse("HTTP").expect("a type"),
+        );
+        job.http = Some(Box::new(HttpCall {
+            host: "core".to_owned(),
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            headers: BTreeMap::new(),
+            send: HttpBody::None,
+            expect_status: Vec::new(),
+        }));
+        let found: Vec<String> =
+            rules.forbidden_uses_of_job(&job).iter().map(ToString::to_string).collect();
+        let words = "job CALL of group b may not use secret A_PW (of the headers of host core), which is for a (owner)";
+        assert_eq!(found, [words]);
+        job.group = group("a");
+        assert_eq!(rules.forbidden_uses_of_job(&job), []);
+    }
+
+    /// Executors are the installation's: a definition brings the rules that were read with it.
+    #[test]
+    fn executors_of_another_group_are_found() {
+        let mut defs = definition();
+        defs.executor_groups =
+            BTreeMap::from([("pay-executor".to_owned(), access(Some("a"), None))]);
+        let rules = AccessRules::collect(&defs);
+        let used = || SharedResource::ExecutorGroup("pay-executor".to_owned());
+        let found = rules.check(&group("b"), used()).expect_err("it is another group's");
+        assert_eq!(
+            found.to_string(),
+            "group b may not use executor group pay-executor, which is for a (owner)"
+        );
+        assert!(found.fix().contains("procession executor-group set"), "{}", found.fix());
+        assert_eq!(rules.check(&group("a"), used()), Ok(()));
     }
 
     #[test]

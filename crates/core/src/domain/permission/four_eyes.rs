@@ -243,10 +243,15 @@ pub enum ChangeDecisionRefused {
     #[error("{0} asked for this change, and another person has to approve it")]
     OwnChange(String),
     /// Whoever approves could make the change.
-    #[error("deciding about this change needs what the change itself needs: `{0}` in {1}")]
+    #[error(
+        "deciding about this change needs what the change itself needs: the permission `{0}` in {1}; ask somebody who has \
+         it, or an administrator there to grant it"
+    )]
     NotAllowed(Permission, String),
     /// The settings name the approvers.
-    #[error("only these may decide about this change: {0} (`approvers` in [four_eyes])")]
+    #[error(
+        "only these may decide about this change: {0} (`approvers` in [four_eyes]); ask one of them"
+    )]
     NotNamed(String),
     /// It is decided already, or withdrawn.
     #[error("change request does not wait any more: it is {0}")]
@@ -258,10 +263,16 @@ pub enum ChangeDecisionRefused {
     #[error("comment: say why; it is what others will read")]
     NoComment,
     /// Acting alone is not configured.
-    #[error("the settings let nobody carry out this change alone (`break_glass` in [four_eyes])")]
+    #[error(
+        "the settings let nobody carry out this change alone; ask a second person to approve it, or the administrator of the \
+         server to set `break_glass = true` in [four_eyes]"
+    )]
     NoBreakGlass,
     /// Acting alone is for administrators.
-    #[error("only an administrator of all groups may carry out a change alone")]
+    #[error(
+        "carrying out a change alone needs the permission `admin` for all groups; ask an administrator of all groups to do \
+         it, or a second person to approve it"
+    )]
     NotAdministrator,
 }
 

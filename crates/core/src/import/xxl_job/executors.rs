@@ -1,5 +1,6 @@
 //! Groups of executors.
 
+use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::address::ExecutorUrl;
 use crate::domain::executor::token::fit;
 use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
@@ -95,7 +96,9 @@ impl Executors {
         let title: String = row.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title: String = title.chars().filter(|c| !c.is_control()).take(100).collect();
         let title = if title.is_empty() { app.to_string() } else { title };
-        let group = ExecutorGroup { app_name: app.clone(), title, addressing, glue };
+        // There any user with the right to the job may name them.
+        let access = GroupAccess::default();
+        let group = ExecutorGroup { app_name: app.clone(), title, addressing, glue, access };
         self.made.insert(app, NewExecutors { group, token });
     }
 

@@ -6,6 +6,7 @@ use crate::domain::executor::block::{BlockStrategy, Busy, Entry as Enter};
 use crate::domain::executor::route::{Choice, RouteStrategy, choose};
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::job::retry::roll;
+use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
@@ -170,6 +171,12 @@ impl<'a> DispatchContext<'a> {
             let said = format!("there is no executor group {app}; {cure}");
             return Ok(Decision::End(UnreportedEnd::NotReached, said));
         };
+        // Checked again here, because who may use them may have changed since the batch was opened.
+        let resource = SharedResource::ExecutorGroup(app.to_string());
+        if let Err(found) = ForbiddenUse::check(&ask.group, resource, &group.access) {
+            let said = format!("{found}; {}", found.fix());
+            return Ok(Decision::End(UnreportedEnd::Refused, said));
+        }
         if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == Glue::Refused {
             let said = format!(
                 "scripts may not be sent to executor group {app}; whoever administers it can allow that: \
