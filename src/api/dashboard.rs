@@ -11,12 +11,11 @@ use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
 use crate::view::batches::Brief;
 use crate::view::dashboard::{self, Coming, Day, Everywhere, Failure};
-use crate::view::node::Members;
+use crate::view::node::{Members, NodeDetail};
 use chrono::{Days, NaiveTime};
 use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Days that are counted.
@@ -60,7 +59,7 @@ struct Dashboard {
     /// installation; null when it is 5 s or less. Beyond that the misfire policy decides what fires.
     overdue_sec: Option<i64>,
     /// The living processes.
-    nodes: Vec<Value>,
+    nodes: Vec<NodeDetail>,
     /// How many mails wait and were given up; empty for who does not see all groups.
     outbox: BTreeMap<String, i64>,
     /// The last thirty days, the oldest first.
@@ -92,7 +91,7 @@ async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
     let wanted = |group: &GroupCode| groups.as_ref().is_none_or(|seen| seen.contains(group));
     let next_firings = dashboard::coming(app, now, wanted, everywhere).await?;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let nodes = Members::read(&mut tx, 0, now).await?.as_json();
+    let nodes = Members::read(&mut tx, 0, now).await?.details();
     let delay_ms = store::trigger::outlook(&mut tx).await?.delay_ms(now);
     let outbox = match is_everywhere {
         true => store::outbox::counts(&mut tx).await?,

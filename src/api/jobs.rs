@@ -11,10 +11,9 @@ use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
 use crate::store::job_list::{self, Filter};
 use crate::store::{self, Tx};
-use crate::view::job::{JobBrief, JobStanding, Stats, one_of};
+use crate::view::job::{Job, JobBrief, JobStanding, Stats};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -86,10 +85,10 @@ async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<JobDef, Problem> {
     authorize::job(ask, tx, Permission::View, &at.code).await
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Value, Problem> {
+async fn one(ask: Ask, at: At, _: Nothing) -> Result<Job, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let job = found(&ask, &mut tx, &at).await?;
-    Ok(one_of(&mut tx, job).await?)
+    Ok(Job::read(&mut tx, job).await?)
 }
 
 async fn stats(ask: Ask, at: At, _: Nothing) -> Result<Stats, Problem> {

@@ -8,10 +8,9 @@ use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::script_isolation::ANY_GROUP;
-use crate::view::node::{ENDED_MS, Members};
+use crate::view::node::{ENDED_MS, Members, NodeDetail};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -27,19 +26,19 @@ struct ListNodesQuery {
     all: bool,
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListNodesQuery) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, which: ListNodesQuery) -> Result<Page<NodeDetail>, Problem> {
     let now = authorize::now(&ask).await?;
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let members = Members::read(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;
-    let mut nodes = members.as_json();
+    let mut nodes = members.details();
     nodes.iter_mut().for_each(|node| hide_other_groups(&ask, node));
     Ok(Page::whole(nodes))
 }
 
 /// Leaves out which user and limits the scripts of groups have that the caller does not see.
-fn hide_other_groups(ask: &Ask, node: &mut Value) {
-    for key in ["run_as", "limits"] {
-        let Some(by_group) = node["scripts"][key].as_object_mut() else { continue };
+fn hide_other_groups(ask: &Ask, node: &mut NodeDetail) {
+    let Some(report) = &mut node.scripts else { return };
+    for by_group in [&mut report.run_as, &mut report.limits] {
         by_group.retain(|code, _| {
             let group = GroupCode::parse(code);
             code == ANY_GROUP || group.is_ok_and(|group| ask.allows(Permission::View, &group))

@@ -6,8 +6,11 @@ use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::store;
-use crate::view::source::{Uses, as_json, brief};
-use serde_json::{Value, json};
+use crate::view::source::{SourceDetail, Uses};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 pub(super) fn noun() -> Noun {
     Noun::new("sources and settings")
@@ -26,13 +29,13 @@ pub(super) fn noun() -> Noun {
         )
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> {
+async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SourceDetail>, Problem> {
     let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
     let defs = store::job::without_dependencies(&mut tx).await?;
     let knows = ask.caller()?.grants.allow_everywhere(Permission::Admin);
     let one = |uses: &Uses<'_>| match knows {
-        true => as_json(uses),
-        false => brief(uses, |group| ask.allows(Permission::View, group)),
+        true => SourceDetail::of(uses),
+        false => SourceDetail::brief(uses, |group| ask.allows(Permission::View, group)),
     };
     let seen = ask.caller()?.grants.places(Permission::View);
     let may_be_used = |uses: &&Uses<'_>| match &seen {
@@ -42,6 +45,14 @@ async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<Value>, Problem> 
     Ok(Page::whole(Uses::all(&defs).iter().filter(may_be_used).map(one).collect()))
 }
 
-async fn settings(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
-    Ok(json!({ "settings": ask.house.app.config.shown() }))
+/// The settings of a process.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Settings {
+    /// By section and key, as `procession.toml` has them.
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, Value>>")]
+    settings: Value,
+}
+
+async fn settings(ask: Ask, _: Nothing, _: Nothing) -> Result<Settings, Problem> {
+    Ok(Settings { settings: ask.house.app.config.shown() })
 }

@@ -71,7 +71,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
     let read = Members::read(&mut tx, back_ms, now).await?;
     drop(tx);
     if global.json {
-        return out::json(&json!(read.as_json()));
+        return out::document(&read.details());
     }
     let members = &read.all;
     let lang = global.lang();

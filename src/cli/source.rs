@@ -12,7 +12,7 @@ use crate::domain::source::Source;
 use crate::domain::source::transport::Transport;
 use crate::domain::source::tx_class::TxClass;
 use crate::view::preflight::PreflightDocument;
-use crate::view::source::{Uses, as_json};
+use crate::view::source::{SourceDetail, Uses};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -115,8 +115,7 @@ fn unknown(defs: &Definition, name: &str) -> BadInput {
 fn list(global: &Global, defs: &Definition) -> Result<VerbResult> {
     let uses = uses(defs, &[])?;
     if global.json {
-        let documents: Vec<Value> = uses.iter().map(as_json).collect();
-        out::json(&json!(documents))?;
+        out::document(&uses.iter().map(SourceDetail::of).collect::<Vec<_>>())?;
     } else {
         out::line(&source_words::list(&uses, global.lang()));
     }

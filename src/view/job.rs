@@ -2,12 +2,14 @@
 
 use crate::domain::batch::history::Durations;
 use crate::domain::id::{JobCode, SourceName};
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::queue::RunMode;
+use crate::domain::job::trigger_rule::When;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::store::breach::Breach;
 use crate::store::{self, Tx};
-use crate::view::breach;
+use crate::view::breach::{self, BreachDetail};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +47,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
     json!({
         "job": job, "depends_on": parents(defs, job),
         "run_mode": standing.modes.get(&job.key()).map(|m| m.as_str()),
-        "breach": breach::of(job, &standing.marks).map(breach::as_json),
+        "breach": breach::of(job, &standing.marks).map(BreachDetail::of),
     })
 }
 
@@ -53,7 +55,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
 pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> Value {
     json!({
         "job": job, "depends_on": parents(defs, job), "children": children(defs, job),
-        "breach": breach::of(job, marks).map(breach::as_json),
+        "breach": breach::of(job, marks).map(BreachDetail::of),
     })
 }
 
@@ -124,7 +126,7 @@ pub struct JobBrief {
     /// What operators want with it in every new batch: SKIP, ICE, …
     pub run_mode: Option<String>,
     /// The mark of a job that was caught committing by itself; it is refused until that is settled.
-    pub breach: Option<Value>,
+    pub breach: Option<BreachDetail>,
 }
 
 impl JobBrief {
@@ -145,25 +147,66 @@ impl JobBrief {
             tx: job.tx.as_str().to_owned(),
             is_active: job.is_active,
             run_mode: standing.modes.get(&job.key()).map(|m| m.as_str().to_owned()),
-            breach: breach::of(job, &standing.marks).map(breach::as_json),
+            breach: breach::of(job, &standing.marks).map(BreachDetail::of),
         }
     }
 }
 
-/// A job by itself, with the conditions of its edges, what it waits for in other batches, its run mode
-/// and the version of its group.
-pub async fn one_of(tx: &mut Tx, job: JobDef) -> Result<Value> {
-    let marks = store::breach::all(tx).await?;
-    let mode = store::run_mode::standing(tx).await?.remove(&job.key());
-    let version = store::version::last(tx, &job.group).await?;
-    let defs = store::job_list::around(tx, job).await?;
-    let Some(job) = defs.jobs.first() else { return Ok(Value::Null) };
-    let mut document = whole(&defs, job, &marks);
-    let edges = defs.dependencies.iter().filter(|d| d.job_code == job.code);
-    let edge = |d: &JobDependency| json!({"depends_on": d.depends_on, "when": d.when});
-    document["dependencies"] = edges.map(edge).collect();
-    document["externals"] = serde_json::to_value(&defs.externals)?;
-    document["run_mode"] = json!(mode.map(|m| m.as_str()));
-    document["group_version"] = json!(version);
-    Ok(document)
+/// A job by itself.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Job {
+    /// Its keys, as a definition file has them.
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub job: JobDef,
+    /// The jobs that it waits for.
+    pub depends_on: Vec<String>,
+    /// The jobs that wait for it.
+    pub children: Vec<String>,
+    /// The mark of a job that was caught committing by itself; it is refused until that is settled.
+    pub breach: Option<BreachDetail>,
+    /// What it waits for, with what is asked of each.
+    pub dependencies: Vec<JobDependencyDetail>,
+    /// What it waits for in other batches, as a definition file has it.
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
+    pub externals: Vec<ExternalDependency>,
+    /// What operators want with it in every new batch: SKIP, ICE, …
+    pub run_mode: Option<&'static str>,
+    /// The newest version of the definition of its group; 0 before the first.
+    pub group_version: u32,
+}
+
+/// A job that another waits for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobDependencyDetail {
+    /// The job that is waited for.
+    pub depends_on: String,
+    /// What is asked of it: `success`, `failure`, `done`, `skipped` or a condition.
+    #[schemars(with = "String")]
+    pub when: When,
+}
+
+impl Job {
+    /// With the conditions of its edges, what it waits for in other batches, its run mode and the version of its
+    /// group.
+    pub async fn read(tx: &mut Tx, job: JobDef) -> Result<Self> {
+        let marks = store::breach::all(tx).await?;
+        let mode = store::run_mode::standing(tx).await?.remove(&job.key());
+        let group_version = store::version::last(tx, &job.group).await?;
+        let defs = store::job_list::around(tx, job.clone()).await?;
+        let edges = defs.dependencies.iter().filter(|d| d.job_code == job.code);
+        let edge = |d: &JobDependency| JobDependencyDetail {
+            depends_on: d.depends_on.to_string(),
+            when: d.when.clone(),
+        };
+        Ok(Self {
+            depends_on: parents(&defs, &job),
+            children: children(&defs, &job),
+            breach: breach::of(&job, &marks).map(BreachDetail::of),
+            dependencies: edges.map(edge).collect(),
+            externals: defs.externals.clone(),
+            run_mode: mode.map(RunMode::as_str),
+            group_version,
+            job,
+        })
+    }
 }

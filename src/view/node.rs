@@ -2,11 +2,13 @@
 
 use crate::domain::cluster::node_placement::Role;
 use crate::domain::id::NodeId;
+use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::time::Millis;
 use crate::store::node::Member;
 use crate::store::{self, Tx};
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// How long a process that has ended is told of.
@@ -38,9 +40,9 @@ impl Members {
     }
 
     /// All of them as documents.
-    pub fn as_json(&self) -> Vec<Value> {
+    pub fn details(&self) -> Vec<NodeDetail> {
         let now = self.now;
-        let one = |m: &Member| as_json(m, self.has(m), is_double(m, &self.all, now), now);
+        let one = |m: &Member| NodeDetail::of(m, self.has(m), is_double(m, &self.all, now), now);
         self.all.iter().map(one).collect()
     }
 }
@@ -73,28 +75,75 @@ pub fn roles(member: &Member) -> Vec<&'static str> {
     member.offer.roles.iter().copied().map(Role::as_str).collect()
 }
 
-/// A process, and how many batches it has.
-fn as_json(member: &Member, batches: usize, is_double: bool, now: Millis) -> Value {
-    json!({
-        "name": member.offer.name,
-        "incarnation": member.offer.incarnation,
-        "id": member.node.node_id,
-        "host": member.node.host,
-        "pid": member.node.pid,
-        "roles": roles(member),
-        "labels": member.offer.labels,
-        "running": member.said.running,
-        "max_parallel": member.offer.max_parallel,
-        "batches": batches,
-        "started_at": member.started_at.to_string(),
-        "heartbeat_at": member.heartbeat_at.to_string(),
-        "heartbeat_age_ms": now.since(member.heartbeat_at),
-        "lease_left_ms": member.node.lease_until.since(now).max(0),
-        "skew_ms": member.said.skew_ms,
-        "state": state(member, now),
-        "same_name": is_double,
-        "address": member.offer.address,
-        "version": member.version,
-        "scripts": member.script_isolation,
-    })
+/// A process that shares the database.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NodeDetail {
+    /// The name that its operators gave it.
+    pub name: String,
+    /// Which life of that name it is, counted from 1.
+    pub incarnation: u32,
+    /// Its number.
+    pub id: String,
+    /// Its host.
+    pub host: String,
+    /// Its process there.
+    pub pid: i64,
+    /// What it is for: `scheduler`, `worker`.
+    pub roles: Vec<&'static str>,
+    /// Labels that jobs may ask for.
+    pub labels: Vec<String>,
+    /// Jobs it runs, and has still to begin.
+    pub running: u32,
+    /// Jobs it runs at once, at most.
+    pub max_parallel: u32,
+    /// Batches that it dispatches.
+    pub batches: usize,
+    /// When it started, UTC.
+    pub started_at: String,
+    /// When it was heard of last, UTC.
+    pub heartbeat_at: String,
+    /// How long ago that was, in milliseconds.
+    pub heartbeat_age_ms: i64,
+    /// For how long it counts as alive without another heartbeat, in milliseconds.
+    pub lease_left_ms: i64,
+    /// Milliseconds by which the database's clock is ahead of its own.
+    pub skew_ms: i64,
+    /// `alive`, `draining` or `dead`.
+    pub state: &'static str,
+    /// Whether another living process that serves has the same name.
+    pub same_name: bool,
+    /// Where it answers to HTTP.
+    pub address: Option<String>,
+    /// The version of its program.
+    pub version: String,
+    /// What scripts are kept from there; null before it is known.
+    pub scripts: Option<ScriptIsolationReport>,
+}
+
+impl NodeDetail {
+    fn of(member: &Member, batches: usize, is_double: bool, now: Millis) -> Self {
+        let (node, offer) = (&member.node, &member.offer);
+        Self {
+            name: offer.name.clone(),
+            incarnation: offer.incarnation,
+            id: node.node_id.0.clone(),
+            host: node.host.clone(),
+            pid: node.pid,
+            roles: roles(member),
+            labels: offer.labels.clone(),
+            running: member.said.running,
+            max_parallel: offer.max_parallel,
+            batches,
+            started_at: member.started_at.to_string(),
+            heartbeat_at: member.heartbeat_at.to_string(),
+            heartbeat_age_ms: now.since(member.heartbeat_at),
+            lease_left_ms: node.lease_until.since(now).max(0),
+            skew_ms: member.said.skew_ms,
+            state: state(member, now),
+            same_name: is_double,
+            address: offer.address.clone(),
+            version: member.version.clone(),
+            scripts: member.script_isolation.clone(),
+        }
+    }
 }

@@ -3,9 +3,10 @@
 use crate::app::sources::{Password, Place, place};
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::source::Source;
 use crate::domain::source::tx_class::TxClass;
-use serde_json::{Value, json};
+use crate::domain::source::{DialectName, Source};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A source, and the jobs whose bodies run there.
 pub struct Uses<'a> {
@@ -42,35 +43,73 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// A source with where it is.
-pub fn as_json(uses: &Uses<'_>) -> Value {
-    let Place { dialect, at, replaced_by, password } = place(uses.source);
-    let jobs: Vec<Value> = uses
-        .jobs
-        .iter()
-        .map(|job| json!({"job_code": job.code, "tx": job.tx, "idempotent": job.idempotent}))
-        .collect();
-    json!({
-        "name": uses.source.name, "dialect": dialect, "at": at.as_ref().ok(),
-        "fault": at.as_ref().err(), "replaced_by": replaced_by,
-        "password_from": password.as_ref().map(|(from, _)| from),
-        "password_is_set": password.as_ref().and_then(|(_, there)| match there {
-            Password::Set => Some(true),
-            Password::Missing => Some(false),
-            Password::NotAsked => None,
-        }),
-        "jobs": jobs,
-    })
+/// A data source, where it is, and the jobs whose bodies run there.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceDetail {
+    /// Its name.
+    pub name: String,
+    /// What kind of server it is; null where its address cannot be read.
+    pub dialect: Option<DialectName>,
+    /// Where it is, without a password; null for who may not know it.
+    pub at: Option<String>,
+    /// What is wrong with its address.
+    pub fault: Option<String>,
+    /// The variable of the environment that takes the place of its address.
+    pub replaced_by: Option<String>,
+    /// Where its password comes from.
+    pub password_from: Option<String>,
+    /// Whether the password is there; null where it is read anew for each attempt.
+    pub password_is_set: Option<bool>,
+    /// The jobs whose bodies run there.
+    pub jobs: Vec<SourceJob>,
 }
 
-/// A source for who may not know where it is, with the jobs of groups that are seen.
-pub fn brief(uses: &Uses<'_>, sees: impl Fn(&GroupCode) -> bool) -> Value {
-    let mut document = as_json(&Uses {
-        source: uses.source,
-        jobs: uses.jobs.iter().copied().filter(|job| sees(&job.group)).collect(),
-    });
-    for hidden in ["at", "fault", "replaced_by", "password_from", "password_is_set"] {
-        document[hidden] = Value::Null;
+/// A job whose body runs on a data source.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceJob {
+    /// The job.
+    pub job_code: String,
+    /// What ties its effect to the record of it: `none`, `same` or `ledger`.
+    pub tx: &'static str,
+    /// Whether it may be started again after an unknown end.
+    pub idempotent: bool,
+}
+
+impl SourceDetail {
+    /// With where it is.
+    pub fn of(uses: &Uses<'_>) -> Self {
+        let Place { dialect, at, replaced_by, password } = place(uses.source);
+        let job = |job: &&JobDef| SourceJob {
+            job_code: job.code.to_string(),
+            tx: job.tx.as_str(),
+            idempotent: job.idempotent,
+        };
+        Self {
+            name: uses.source.name.to_string(),
+            dialect,
+            fault: at.as_ref().err().map(ToString::to_string),
+            at: at.ok().map(|at| at.to_string()),
+            replaced_by,
+            password_from: password.as_ref().map(|(from, _)| from.to_string()),
+            password_is_set: password.as_ref().and_then(|(_, there)| match there {
+                Password::Set => Some(true),
+                Password::Missing => Some(false),
+                Password::NotAsked => None,
+            }),
+            jobs: uses.jobs.iter().map(job).collect(),
+        }
     }
-    document
+
+    /// For who may not know where it is, with the jobs of groups that are seen.
+    pub fn brief(uses: &Uses<'_>, sees: impl Fn(&GroupCode) -> bool) -> Self {
+        let jobs = uses.jobs.iter().copied().filter(|job| sees(&job.group)).collect();
+        Self {
+            at: None,
+            fault: None,
+            replaced_by: None,
+            password_from: None,
+            password_is_set: None,
+            ..Self::of(&Uses { source: uses.source, jobs })
+        }
+    }
 }

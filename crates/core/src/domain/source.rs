@@ -13,13 +13,17 @@ pub mod tx_class;
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::SourceName;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The SQL dialect of a database, metadata store or data source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Dialect")]
 pub enum DialectName {
     /// SQLite, a file.
     Sqlite,

@@ -5,6 +5,7 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::text::lang::Lang;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -90,7 +91,7 @@ pub struct ScriptUsers {
 }
 
 /// What scripts are kept from on one node, for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScriptIsolationReport {
     /// `script.isolation`: off, auto or required.
     pub isolation: String,
