@@ -52,12 +52,21 @@ export async function mount(el, ctx) {
             {
               key: 'is_active',
               label: t('common.status'),
-              value: (u) => (u.is_active ? 0 : 1),
+              value: (u) => (!u.is_active ? 2 : u.account?.directory_closed ? 1 : 0),
               cell: (u) =>
                 h(
                   'span.badge',
-                  { class: u.is_active ? 'st-success' : 'st-pending' },
-                  t(u.is_active ? 'user.active' : 'user.inactive'),
+                  {
+                    class: u.is_active && !u.account?.directory_closed ? 'st-success' : 'st-pending',
+                    title: u.account?.directory_closed ?? undefined,
+                  },
+                  t(
+                    !u.is_active
+                      ? 'user.inactive'
+                      : u.account?.directory_closed
+                        ? 'user.directory_closed'
+                        : 'user.active',
+                  ),
                 ),
             },
             { key: 'grants', label: t('user.grants'), sort: false, cell: (u) => grantWords(u.grants) },

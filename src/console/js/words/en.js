@@ -845,6 +845,7 @@ export default {
   'user.last_login': 'Last login',
   'user.active': 'Active',
   'user.inactive': 'Shut out',
+  'user.directory_closed': 'Closed in the directory',
   'user.is_active': 'May log in',
   'user.is_active_hint': 'Otherwise sessions and tokens end at once',
   'user.account': 'Account',

@@ -833,6 +833,7 @@ export default {
   'user.last_login': '最近登录',
   'user.active': '启用',
   'user.inactive': '停用',
+  'user.directory_closed': '目录中已停用',
   'user.is_active': '允许登录',
   'user.is_active_hint': '停用后会话和令牌立即失效',
   'user.account': '账号',
