@@ -6,6 +6,7 @@ pub mod access;
 mod aside;
 mod calendars;
 pub mod certificate_watch;
+pub mod discovery;
 pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
@@ -293,6 +294,7 @@ pub fn load_definition(path: &Path) -> Result<Loaded> {
 pub fn is_users(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.is::<definition::Faults>()
+            || discovery::is_users(e)
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
             || e.is::<crate::engine::opening::refused::Refused>()

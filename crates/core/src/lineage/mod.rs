@@ -2,20 +2,28 @@
 //! May name: domain. Never: a database, a clock.
 //! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
 //! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
-//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs).
+//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then discovery
+//! (jobs of procedures): master_value, master_calls (a serial master), draft_note, draft_params, data_order, draft_edges.
 
 mod access;
 mod catalogue;
 mod closure;
 mod conflict;
 mod create;
+mod data_order;
+mod discovery;
 mod dml;
+mod draft_edges;
+mod draft_note;
+mod draft_params;
 mod expression;
 mod fallback;
 mod flow;
 mod guess;
 mod impact;
 mod job;
+mod master_calls;
+mod master_value;
 mod nesting;
 mod query;
 mod reader;
@@ -41,6 +49,8 @@ pub use conflict::{
     OrderWithoutData, UnknownJob, collide, find_conflicts,
 };
 pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use discovery::{DefinitionDraft, DiscoveryError, DraftPlace, draft_from_master, draft_schema};
+pub use draft_note::{DraftMatter, DraftNote, GateMatter};
 pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
 pub use job::{LineageTarget, job_lineage};
 pub use reader::{Body, BodyKind, read_body};
@@ -54,3 +64,5 @@ mod tests;
 mod closure_tests;
 #[cfg(test)]
 mod corpus_tests;
+#[cfg(test)]
+mod discovery_tests;
