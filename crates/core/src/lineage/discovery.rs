@@ -253,7 +253,7 @@ impl<'a> Drafter<'a> {
         Self {
             place,
             catalogue,
-            params: ParamDrafter::default(),
+            params: ParamDrafter::new(catalogue.dialect),
             codes: BTreeSet::new(),
             jobs: Vec::new(),
             lineages: Vec::new(),

@@ -3,9 +3,11 @@
 use crate::domain::id::JobCode;
 use crate::domain::job::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
 use crate::domain::params::check_declared;
+use crate::domain::source::DialectName;
 use crate::lineage::access::RoutineParam;
 use crate::lineage::catalogue::Routine;
 use crate::lineage::draft_note::DraftMatter;
+use crate::lineage::draft_outputs::is_only_handed_back;
 use crate::lineage::master_value::MasterValue;
 use std::collections::BTreeMap;
 
@@ -19,8 +21,9 @@ pub(super) struct DraftedParams {
 }
 
 /// What gives the parameters of jobs their values.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ParamDrafter {
+    dialect: DialectName,
     /// What each batch is asked for.
     asked: BTreeMap<String, ParamType>,
     /// Codes of the steps of a master; none where a step became no call.
@@ -30,6 +33,11 @@ pub(super) struct ParamDrafter {
 }
 
 impl ParamDrafter {
+    /// One that knows of nothing yet.
+    pub(super) fn new(dialect: DialectName) -> Self {
+        Self { dialect, asked: BTreeMap::new(), codes: Vec::new(), master_types: BTreeMap::new() }
+    }
+
     /// What each batch is asked for, as the group declares it.
     pub(super) fn declared(&self) -> Vec<ParamDecl> {
         let one = |(name, ty): (&String, &ParamType)| ParamDecl {
@@ -58,13 +66,14 @@ impl ParamDrafter {
                 ));
             }
             let mode = match (param.is_input, param.is_output) {
+                (true, true) if is_only_handed_back(routine, &name, self.dialect) => ParamMode::Out,
                 (true, true) => ParamMode::InOut,
                 (false, true) => ParamMode::Out,
                 (_, false) => ParamMode::In,
             };
             let ty = param_type(&param.type_name);
             let mut drafted = Param { name, mode, ty, ..Param::default() };
-            if param.is_input {
+            if mode != ParamMode::Out {
                 let value = match handed_in(param) {
                     HandedIn::Default => continue,
                     HandedIn::ByName if param.has_default => continue,

@@ -3,7 +3,7 @@
 //! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
 //! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
 //! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then discovery
-//! (jobs of procedures): master_value, master_calls (a serial master), draft_note, draft_params, data_order, draft_edges.
+//! (jobs of procedures): master_value, master_calls (a serial master), draft_note, draft_outputs, draft_params, data_order, draft_edges.
 
 mod access;
 mod catalogue;
@@ -15,6 +15,7 @@ mod discovery;
 mod dml;
 mod draft_edges;
 mod draft_note;
+mod draft_outputs;
 mod draft_params;
 mod expression;
 mod fallback;
