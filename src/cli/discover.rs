@@ -1,7 +1,7 @@
 //! `discover`: a definition drafted from the procedures of a data source, for people to read and decide.
 
 use crate::app::discovery::{self, Discovery, DiscoveryRequest, DiscoveryScope, source_of_url};
-use crate::app::{self, EmptyDatabase};
+use crate::app::{self, App};
 use crate::cli::{BadInput, Global, VerbResult, export, out};
 use crate::config::Config;
 use crate::domain::id::{GroupCode, SourceName};
@@ -111,7 +111,13 @@ async fn find_source(global: &Global, args: &DiscoverArgs) -> Result<(Config, So
         let source = source_in(&loaded.definition, &name, &file.display().to_string())?;
         return Ok((global.config()?, source));
     }
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let Some(app) = App::open_if_there(global.config()?).await? else {
+        return Err(BadInput(format!(
+            "no definition is stored that could have a source {name}: --file FILE takes it from a file, --url URL one \
+             that is in no definition yet"
+        ))
+        .into());
+    };
     let defs = app.definition().await?;
     let source = source_in(&defs, &name, "the database of Procession")?;
     let ready = app.with_password(&source).await;

@@ -80,6 +80,13 @@ fn matters<'d>(draft: &'d DefinitionDraft, job: &str) -> Vec<&'d DraftMatter> {
     draft.notes.iter().filter(is_its).map(|note| &note.matter).collect()
 }
 
+/// What is said of the whole draft, without the names that are taken for the batch number.
+fn head_matters(draft: &DefinitionDraft) -> Vec<&DraftMatter> {
+    let is_other = |matter: &&DraftMatter| !matches!(matter, DraftMatter::TakenForBatchNo { .. });
+    let head = draft.notes.iter().filter(|note| note.job.is_none());
+    head.map(|note| &note.matter).filter(is_other).collect()
+}
+
 fn values(draft: &DefinitionDraft, job: &str) -> Vec<String> {
     let job = draft.jobs.iter().find(|one| one.code.as_str() == job).expect("the job");
     let one = |param: &Param| match param.mode {
@@ -110,6 +117,8 @@ END",
     assert_eq!(values(&draft, "REPORT"), report);
     assert_eq!(draft.coverage.safe_pairs, draft.coverage.pairs);
     assert_eq!(draft.params, []);
+    let taken = DraftMatter::TakenForBatchNo { param: "p_batch_no".to_owned() };
+    assert_eq!(draft.notes, [crate::lineage::DraftNote { job: None, matter: taken }]);
 }
 
 #[test]
@@ -237,8 +246,7 @@ END",
         ),
         "{gates:?}"
     );
-    let head: Vec<&DraftMatter> =
-        draft.notes.iter().filter(|note| note.job.is_none()).map(|note| &note.matter).collect();
+    let head = head_matters(&draft);
     let [DraftMatter::Handler { line: 3, calls }, DraftMatter::Transaction { line: Some(4) }] =
         head[..]
     else {
@@ -345,11 +353,27 @@ END $$",
     assert_eq!(values(&draft, "LOG"), ["p_text = begin"]);
     assert_eq!(values(&draft, "LOAD"), ["p_batch = ${batch_no}", "n = 7"]);
     assert_eq!(values(&draft, "LOG_2"), ["p_text = ${params.log_2_p_text}"]);
-    let head: Vec<&DraftMatter> =
-        draft.notes.iter().filter(|note| note.job.is_none()).map(|note| &note.matter).collect();
+    let head = head_matters(&draft);
     assert!(
         matches!(head[..], [DraftMatter::Handler { .. }, DraftMatter::Transaction { line: None }]),
         "{head:?}"
+    );
+}
+
+#[test]
+fn a_variable_of_the_session_that_another_sets_is_a_question() {
+    let reader = "CREATE PROCEDURE sp_reads() BEGIN INSERT INTO etl_log (msg) VALUES (@run); END";
+    let master =
+        "CREATE PROCEDURE sp_all() BEGIN\nSET @run = 5;\nCALL sp_reads();\nCALL sp_mail('x'); END";
+    let routines: Vec<&str> = STEPS.iter().copied().chain([reader, master]).collect();
+    let draft = with_place(catalogue(Mysql, &routines), |place| draft_from_master(place, "sp_all"))
+        .expect("a draft");
+    let asks = |matter: &&DraftMatter| matches!(matter, DraftMatter::SessionVariable { variable, set_by } if variable == "@run" && set_by.is_empty());
+    assert!(matters(&draft, "READS").iter().any(asks), "{:?}", draft.notes);
+    let of_mail = matters(&draft, "MAIL");
+    assert!(
+        !of_mail.iter().any(|matter| matches!(matter, DraftMatter::SessionVariable { .. })),
+        "it sets its own: {of_mail:?}"
     );
 }
 
@@ -385,8 +409,7 @@ fn all_procedures_are_jobs_in_the_order_of_their_data() {
         .expect("a draft");
     let codes: Vec<&str> = draft.jobs.iter().map(|job| job.code.as_str()).collect();
     assert_eq!(codes, ["LOAD_AP", "LOAD_AR", "LOG", "MAIL", "POST", "REPORT", "WHOLE"]);
-    let head: Vec<&DraftMatter> =
-        draft.notes.iter().filter(|note| note.job.is_none()).map(|note| &note.matter).collect();
+    let head = head_matters(&draft);
     let is_part = |matter: &&DraftMatter| matches!(matter, DraftMatter::CalledByOthers { routine, callers } if routine == "sp_a_part" && callers == &["sp_whole"]);
     let is_master = |matter: &&DraftMatter| matches!(matter, DraftMatter::OnlyCalls { routine, calls: 2 } if routine == "sp_all");
     assert!(head.iter().any(is_part) && head.iter().any(is_master), "{head:?}");

@@ -132,6 +132,13 @@ pub enum DraftMatter {
         /// What it calls.
         calls: Vec<String>,
     },
+    /// A variable of a session that another job, or the master, sets: a job has a session of its own.
+    SessionVariable {
+        /// The variable.
+        variable: String,
+        /// The jobs that set it; none where only the master does.
+        set_by: Vec<JobCode>,
+    },
     /// A master that runs as one transaction, or divides its work into some.
     Transaction {
         /// Where it says so; none where the server does it.
@@ -245,6 +252,16 @@ impl DraftMatter {
                      retry:, trigger_rule: and notify:"
                 )
             }
+            Self::SessionVariable { variable, set_by } => {
+                let by = match set_by.is_empty() {
+                    true => "the master".to_owned(),
+                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+                };
+                format!(
+                    "it reads {variable}, which {by} sets; each job has a session of its own, where it is NULL: hand it \
+                     on as a parameter"
+                )
+            }
             Self::Transaction { line: Some(line) } => format!(
                 "the master says itself where transactions begin and end (line {line}); here each job commits for itself"
             ),
@@ -322,6 +339,15 @@ impl DraftMatter {
                 };
                 format!(
                     "主过程处理失败(第 {line} 行){calls};此处作业失败后等待它的作业不运行:见 retry:、trigger_rule:、notify:"
+                )
+            }
+            Self::SessionVariable { variable, set_by } => {
+                let by = match set_by.is_empty() {
+                    true => "主过程".to_owned(),
+                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+                };
+                format!(
+                    "读取由 {by} 设置的会话变量 {variable};每个作业有自己的会话,其中为 NULL:请改为参数传递"
                 )
             }
             Self::Transaction { line: Some(line) } => {
