@@ -7,6 +7,7 @@ mod aside;
 mod calendars;
 pub mod certificate_watch;
 mod definition_uses;
+pub mod discovery;
 pub mod executor;
 pub mod executor_groups;
 mod from_xxl;
@@ -298,6 +299,7 @@ pub fn load_definition(path: &Path) -> Result<Loaded> {
 pub fn is_users(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.is::<definition::Faults>()
+            || discovery::is_users(e)
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
             || e.is::<crate::engine::opening::refused::Refused>()

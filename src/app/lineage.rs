@@ -85,17 +85,19 @@ async fn read_targets(config: &Config, defs: &Definition) -> BTreeMap<SourceName
         }
     });
     let mut targets: BTreeMap<_, _> = join_all(reads).await.into_iter().collect();
-    for target in targets.values_mut() {
-        // Bodies that stand in for procedures are for SQLite alone.
-        let is_sqlite = target
-            .catalogue
-            .as_ref()
-            .is_ok_and(|one| one.dialect == crate::domain::source::DialectName::Sqlite);
-        if !is_sqlite {
-            target.procedures.clear();
-        }
-    }
+    targets.values_mut().for_each(use_stand_ins);
     targets
+}
+
+/// Bodies that stand in for procedures are for SQLite alone.
+pub(super) fn use_stand_ins(target: &mut LineageTarget) {
+    let is_sqlite = target
+        .catalogue
+        .as_ref()
+        .is_ok_and(|one| one.dialect == crate::domain::source::DialectName::Sqlite);
+    if !is_sqlite {
+        target.procedures.clear();
+    }
 }
 
 /// The names and statements of active jobs, by the source on which they run.

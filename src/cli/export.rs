@@ -100,7 +100,7 @@ fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<SourceName, String>> {
 }
 
 /// Whole or not at all: a file that is half written would be half a definition.
-fn write(file: &Path, text: &str) -> Result<()> {
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let fresh = file.with_file_name(format!(".{name}.{}", std::process::id()));
     std::fs::write(&fresh, text)

@@ -14,8 +14,8 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Write definitions",
         &[
-            "check", "lineage", "plan", "apply", "diff", "export", "history", "rollback", "dag",
-            "schema", "params",
+            "discover", "check", "lineage", "plan", "apply", "diff", "export", "history",
+            "rollback", "dag", "schema", "params",
         ],
     ),
     ("Import from another system", &["import", "executor", "executor-group"]),

@@ -26,6 +26,7 @@ mod carry;
 mod change_request;
 mod dag;
 mod define;
+mod discover;
 mod due;
 mod eta;
 mod event;
@@ -178,6 +179,8 @@ enum Verb {
     /// What the jobs of a file do to tables, by the texts of their procedures and statements: show, impact
     #[command(subcommand)]
     Lineage(lineage_verb::LineageVerb),
+    /// Draft a definition from the procedures of a data source: all of a schema, or those that a serial master calls
+    Discover(discover::DiscoverArgs),
     /// Store the definitions of a file; prints what changes
     Apply(define::ApplyArgs),
     /// Print what `apply` would change; exit code 1 when something differs
@@ -363,6 +366,7 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
         Verb::Plan(args) => plan::plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args).await,
         Verb::Lineage(verb) => lineage_verb::lineage(&global, &verb).await,
+        Verb::Discover(args) => discover::discover(&global, &args).await,
         Verb::Apply(args) => define::apply(&global, &args).await,
         Verb::Diff(args) => define::diff(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,

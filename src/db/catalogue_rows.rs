@@ -27,9 +27,10 @@ pub struct CatalogueRows {
     pub cascades: Vec<TextRow>,
     /// schema and name of the part, of the whole
     pub parts: Vec<TextRow>,
-    /// id, schema, name, language, text, settings
+    /// id, schema, name, language, text, settings, 1 of a function
     pub routines: Vec<TextRow>,
-    /// id of the routine, place, name, `IN`, `OUT`, `INOUT`, or `COLUMN` of what a function returns, which no call names
+    /// id of the routine, place, name, `IN`, `OUT`, `INOUT`, or `COLUMN` of what a function returns, which no call names;
+    /// its type, 1 where a caller may leave it out
     pub params: Vec<TextRow>,
 }
 
@@ -84,10 +85,11 @@ SELECT unique_constraint_schema, referenced_table_name, constraint_schema, table
   FROM information_schema.referential_constraints WHERE constraint_schema = ?";
 const MYSQL_ROUTINES: &str = "\
 SELECT CONCAT(routine_schema, ' ', routine_type, ' ', specific_name), routine_schema, routine_name, LOWER(routine_body),
-       routine_definition, sql_mode
+       routine_definition, sql_mode, routine_type = 'FUNCTION'
   FROM information_schema.routines WHERE routine_schema = ? AND routine_type IN ('PROCEDURE', 'FUNCTION')";
 const MYSQL_PARAMS: &str = "\
-SELECT CONCAT(specific_schema, ' ', routine_type, ' ', specific_name), ordinal_position, parameter_name, COALESCE(parameter_mode, 'IN')
+SELECT CONCAT(specific_schema, ' ', routine_type, ' ', specific_name), ordinal_position, parameter_name, COALESCE(parameter_mode, 'IN'),
+       dtd_identifier, 0
   FROM information_schema.parameters WHERE specific_schema = ? AND ordinal_position > 0
  ORDER BY 1, ordinal_position";
 
@@ -145,14 +147,18 @@ SELECT n.nspname::text, c.relname::text, pn.nspname::text, p.relname::text
 /// `$BODY` is the text of a body of the SQL standard, which PostgreSQL 13 does not know.
 const POSTGRES_ROUTINES: &str = "\
 SELECT p.oid::text, n.nspname::text, p.proname::text, l.lanname::text, $BODY,
-       array_to_string(p.proconfig, chr(10))
+       array_to_string(p.proconfig, chr(10)), (p.prokind = 'f')::int
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
   JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.prokind IN ('p', 'f') AND $OWN";
 const POSTGRES_PARAMS: &str = "\
 SELECT p.oid::text, a.i::text, coalesce(p.proargnames[a.i], ''),
        CASE coalesce(p.proargmodes[a.i]::text, 'i') WHEN 'o' THEN CASE p.prokind WHEN 'f' THEN 'COLUMN' ELSE 'OUT' END
-            WHEN 'b' THEN 'INOUT' WHEN 't' THEN 'COLUMN' ELSE 'IN' END
+            WHEN 'b' THEN 'INOUT' WHEN 't' THEN 'COLUMN' ELSE 'IN' END,
+       pg_catalog.format_type(a.ty, -1),
+       (coalesce(p.proargmodes[a.i]::text, 'i') IN ('i', 'b', 'v') AND (
+           SELECT count(*) FROM generate_series(1, a.i) AS k
+            WHERE coalesce(p.proargmodes[k]::text, 'i') IN ('i', 'b', 'v')) > p.pronargs - p.pronargdefaults)::int
   FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
   JOIN LATERAL unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) WITH ORDINALITY AS a(ty, i) ON true
  WHERE p.prokind IN ('p', 'f') AND $OWN

@@ -283,6 +283,8 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants
             name: text(row, 2).filter(|name| !name.is_empty()).map(str::to_owned),
             is_input: mode != "OUT",
             is_output: mode != "IN",
+            type_name: text(row, 4).unwrap_or_default().to_owned(),
+            has_default: is_one(row, 5),
         });
     }
     for row in &rows.routines {
@@ -306,6 +308,7 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants
         };
         catalogue.add_routine(Routine {
             name: name(row, 1),
+            is_function: is_one(row, 6),
             params: params.get(id).cloned().unwrap_or_default(),
             language,
             body,

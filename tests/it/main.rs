@@ -9,6 +9,7 @@ mod conformance;
 mod connect;
 mod console_code;
 mod cron;
+mod discover;
 mod docs;
 mod examples;
 mod flow;

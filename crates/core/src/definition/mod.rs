@@ -3,7 +3,7 @@
 //! Invariant: a `Definition` that leaves this room is complete, consistent and acyclic.
 //! Story order: load (which form), node or csv (the tree), include and template (one tree of many),
 //! read and raw (what the user said), build, alias, owner, source, job, check (what it means), diff
-//! (what changed), export and write (back to a file), schema (what editors know of it); calendar (files of
+//! (what changed), export, write and comments (back to a file), schema (what editors know of it); calendar (files of
 //! holidays, which are no part of a `Definition`).
 
 mod alias;
@@ -15,6 +15,7 @@ mod calendar;
 mod check;
 mod checks;
 mod classes;
+mod comments;
 mod csv;
 mod declare;
 mod diff;
@@ -66,6 +67,7 @@ pub use calendar::CalendarFile;
 pub use calendar::CalendarForm;
 pub use calendar::read_calendar;
 pub use calendar::write_calendar;
+pub use comments::{Comments, add_comments};
 pub use diff::Change;
 pub use diff::FieldChange;
 pub use diff::How;

@@ -228,4 +228,8 @@ pub struct RoutineParam {
     pub is_input: bool,
     /// Whether the routine hands a value back in it.
     pub is_output: bool,
+    /// Its type as the server writes it; empty where that is not known.
+    pub type_name: String,
+    /// Whether a caller may leave it out.
+    pub has_default: bool,
 }

@@ -34,6 +34,8 @@ pub enum RoutineLanguage {
 pub struct Routine {
     /// With its schema.
     pub name: ObjectName,
+    /// Whether it is a function: it is part of a statement, and no step of its own.
+    pub is_function: bool,
     /// What it takes, in order.
     pub params: Vec<RoutineParam>,
     /// How its body is read.

@@ -54,7 +54,8 @@ pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine>
         }
     };
     let body = BodyText::Text(body);
-    let routine = Routine { name, params, language, body, search_path: None };
+    let is_function = words.is(kind, "FUNCTION");
+    let routine = Routine { name, is_function, params, language, body, search_path: None };
     Some(CreatedRoutine { routine, trigger_table: None, body_line })
 }
 
@@ -74,6 +75,7 @@ fn parse_trigger(
     let from = byte_of(text, tokens[start].span.start)?;
     let routine = Routine {
         name,
+        is_function: false,
         params: Vec::new(),
         language: RoutineLanguage::Procedural,
         body: BodyText::Text(text[from..].to_owned()),
@@ -111,7 +113,18 @@ fn read_params(
         let has_name = at + 1 < to && !words.has(at + 1, &Token::LParen);
         let name = tokens.get(at).and_then(|token| name_of(&token.token, dialect));
         if is_input || !is_function || dialect != DialectName::Postgres {
-            params.push(RoutineParam { name: name.filter(|_| has_name), is_input, is_output });
+            let has_default = (at..to).any(|at| {
+                words.is(at, "DEFAULT")
+                    || words.has(at, &Token::Eq)
+                    || words.has(at, &Token::Assignment)
+            });
+            params.push(RoutineParam {
+                name: name.filter(|_| has_name),
+                is_input,
+                is_output,
+                type_name: String::new(),
+                has_default,
+            });
         }
         from = to + 1;
     }
@@ -172,7 +185,7 @@ pub fn language_of(name: &str) -> RoutineLanguage {
 }
 
 /// The byte at a place that is given by line and character.
-fn byte_of(text: &str, place: Location) -> Option<usize> {
+pub(super) fn byte_of(text: &str, place: Location) -> Option<usize> {
     let mut start = 0;
     for _ in 1..place.line {
         start += text[start..].find('\n')? + 1;

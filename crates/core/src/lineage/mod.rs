@@ -2,26 +2,38 @@
 //! May name: domain. Never: a database, a clock.
 //! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
 //! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
-//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs).
+//! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then discovery
+//! (jobs of procedures): master_value, master_plan, master_calls (a serial master), draft_note, draft_outputs, draft_params, session_variables, data_order, draft_edges, draft_jobs.
 
 mod access;
 mod catalogue;
 mod closure;
 mod conflict;
 mod create;
+mod data_order;
+mod discovery;
 mod dml;
+mod draft_edges;
+mod draft_jobs;
+mod draft_note;
+mod draft_outputs;
+mod draft_params;
 mod expression;
 mod fallback;
 mod flow;
 mod guess;
 mod impact;
 mod job;
+mod master_calls;
+mod master_plan;
+mod master_value;
 mod nesting;
 mod query;
 mod reader;
 mod reading;
 mod rewrite;
 mod scope;
+mod session_variables;
 mod settle;
 mod slice;
 mod split;
@@ -41,6 +53,9 @@ pub use conflict::{
     OrderWithoutData, UnknownJob, collide, find_conflicts,
 };
 pub use create::{CreatedRoutine, language_of, parse_routine};
+pub use discovery::{draft_from_master, draft_schema};
+pub use draft_jobs::{DefinitionDraft, DiscoveryError, DraftPlace};
+pub use draft_note::{DraftMatter, DraftNote, GateMatter};
 pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
 pub use job::{LineageTarget, job_lineage};
 pub use reader::{Body, BodyKind, read_body};
@@ -54,3 +69,5 @@ mod tests;
 mod closure_tests;
 #[cfg(test)]
 mod corpus_tests;
+#[cfg(test)]
+mod discovery_tests;

@@ -1,0 +1,383 @@
+//! What people must decide about a draft, or should know of it: the comments beside its jobs.
+
+use crate::domain::id::JobCode;
+use crate::domain::text::lang::Lang;
+use crate::lineage::reading::{OpaqueReason, Place};
+use serde::Serialize;
+
+/// A comment, of a job or of the draft as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DraftNote {
+    /// The job; none when it is of the whole draft.
+    pub job: Option<JobCode>,
+    /// What it is about.
+    #[serde(flatten)]
+    pub matter: DraftMatter,
+}
+
+/// What a comment is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum DraftMatter {
+    /// SQL is made at run time.
+    Dynamic {
+        /// Where.
+        places: Vec<Place>,
+    },
+    /// A part cannot be read.
+    Opaque {
+        /// Where.
+        place: Place,
+        /// Why.
+        reason: OpaqueReason,
+    },
+    /// Nobody knows the value of a parameter; each batch gives it.
+    UnknownValue {
+        /// The job's parameter.
+        param: String,
+        /// The parameter of the group that stands for it.
+        asked_as: String,
+        /// What a master hands in: text and line.
+        from: Option<(String, u32)>,
+        /// An output of the same name: job and output.
+        offered: Option<(JobCode, String)>,
+    },
+    /// A parameter is taken for the batch number because of its name.
+    TakenForBatchNo {
+        /// The job's parameter.
+        param: String,
+    },
+    /// NULL is handed in.
+    NullValue {
+        /// The job's parameter.
+        param: String,
+    },
+    /// Which of two comes first is not said by the data; for now the other does.
+    OpenOrder {
+        /// The one that comes first for now.
+        other: JobCode,
+        /// Where they meet.
+        table: String,
+    },
+    /// The other changes rows that this one reads.
+    LikelyOrder {
+        /// The one that comes first for now.
+        other: JobCode,
+        /// Where they meet.
+        table: String,
+    },
+    /// More questions of order than are listed.
+    MoreOrders {
+        /// How many.
+        count: usize,
+    },
+    /// Each makes what the next reads, in a circle.
+    Cycle {
+        /// The circle.
+        jobs: Vec<JobCode>,
+    },
+    /// A procedure that others call: it is part of their jobs.
+    CalledByOthers {
+        /// The procedure.
+        routine: String,
+        /// Who calls it.
+        callers: Vec<String>,
+    },
+    /// A procedure that does nothing but call others.
+    OnlyCalls {
+        /// The procedure.
+        routine: String,
+        /// How many it calls.
+        calls: usize,
+    },
+    /// No job can be made of a procedure.
+    NoJob {
+        /// The procedure.
+        routine: String,
+        /// Why.
+        why: String,
+    },
+    /// A step of a master that runs only under a condition.
+    Conditional {
+        /// The condition.
+        text: String,
+        /// Its line in the master.
+        line: u32,
+    },
+    /// A step of a master in a loop.
+    Looped {
+        /// The head of the loop.
+        text: String,
+        /// Its line in the master.
+        line: u32,
+    },
+    /// A step of a master in a block with a handler.
+    Guarded {
+        /// The line of the block.
+        line: u32,
+    },
+    /// Something that a master does itself, kept as a place in the order.
+    Gate {
+        /// What.
+        what: GateMatter,
+        /// Its text.
+        text: String,
+        /// Its line in the master.
+        line: u32,
+    },
+    /// A handler of a master.
+    Handler {
+        /// Its line.
+        line: u32,
+        /// What it calls.
+        calls: Vec<String>,
+    },
+    /// A variable of a session that another job, or the master, sets: a job has a session of its own.
+    SessionVariable {
+        /// The variable.
+        variable: String,
+        /// The jobs that set it; none where only the master does.
+        set_by: Vec<JobCode>,
+    },
+    /// A master that runs as one transaction, or divides its work into some.
+    Transaction {
+        /// Where it says so; none where the server does it.
+        line: Option<u32>,
+    },
+}
+
+/// What a place in the order stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateMatter {
+    /// SQL that is made at run time.
+    Dynamic,
+    /// An error is raised.
+    Abort,
+    /// The master ends.
+    EarlyEnd,
+    /// A statement that cannot be taken over; why.
+    Statement(String),
+}
+
+impl DraftMatter {
+    /// Whether people must decide; else it is worth knowing.
+    pub fn is_question(&self) -> bool {
+        !matches!(
+            self,
+            Self::TakenForBatchNo { .. } | Self::CalledByOthers { .. } | Self::Opaque { .. }
+        )
+    }
+
+    /// A sentence.
+    pub fn describe(&self, lang: Lang) -> String {
+        match lang {
+            Lang::En => self.in_english(),
+            Lang::Zh => self.in_chinese(),
+        }
+    }
+
+    fn in_english(&self) -> String {
+        match self {
+            Self::Dynamic { places } => format!(
+                "SQL is made at run time at {}: what it touches is not known; say it with lineage:, and check the order",
+                list(places)
+            ),
+            Self::Opaque { place, reason } => format!("{place}: {reason}"),
+            Self::UnknownValue { param, asked_as, from, offered } => {
+                let from = from.as_ref().map_or(String::new(), |(text, line)| {
+                    format!("; the master hands in: {text}{}", at_line(*line, Lang::En))
+                });
+                let offered = offered.as_ref().map_or(String::new(), |(job, output)| {
+                    format!("; is it what {job} hands back, ${{jobs.{job}.{output}}}?")
+                });
+                format!("the value of {param} is not known: each batch gives {asked_as}{from}{offered}")
+            }
+            Self::TakenForBatchNo { param } => {
+                format!("{param} is taken for the batch number because of its name")
+            }
+            Self::NullValue { param } => format!(
+                "{param} is NULL in the master; here it is NULL only while no job before and no group has a value {param}"
+            ),
+            Self::OpenOrder { other, table } => format!(
+                "which comes first, this or {other}? Both change what the other reads or writes in {table}; for now \
+                 {other} does"
+            ),
+            Self::LikelyOrder { other, table } => format!(
+                "{other} changes rows of {table} that this reads, and comes first for now; turn it round if this has \
+                 to see them as they were"
+            ),
+            Self::MoreOrders { count } => format!("{count} more orders of this kind are open"),
+            Self::Cycle { jobs } => {
+                let jobs: Vec<&str> = jobs.iter().map(JobCode::as_str).collect();
+                format!(
+                    "each of these makes what the next one reads, in a circle: {}; where does it begin?",
+                    jobs.join(" → ")
+                )
+            }
+            Self::CalledByOthers { routine, callers } => {
+                format!("{routine} is no job: {} call it", some(callers))
+            }
+            Self::OnlyCalls { routine, calls } => format!(
+                "{routine} is no job: it only calls {calls} procedures, which are; --from-master {routine} keeps its order"
+            ),
+            Self::NoJob { routine, why } => format!("{routine} is no job: {why}"),
+            Self::Conditional { text, line } => format!(
+                "the master runs this only under a condition: {text} (line {line}); here it always runs: write if:, or \
+                 leave it out"
+            ),
+            Self::Looped { text, line } => format!(
+                "the master runs this in a loop: {text} (line {line}); here it runs once: write for_each:"
+            ),
+            Self::Guarded { line } => format!(
+                "the master goes on when this fails (handler in the block at line {line}); here what waits for it does \
+                 not: write trigger_rule: where that is meant"
+            ),
+            Self::Gate { what, text, line } => {
+                let what = match what {
+                    GateMatter::Dynamic => "runs SQL that is made at run time".to_owned(),
+                    GateMatter::Abort => "may stop with an error, such as a rule of success: would".to_owned(),
+                    GateMatter::EarlyEnd => "may end early".to_owned(),
+                    GateMatter::Statement(why) => format!("runs a statement that no job can take over ({why})"),
+                };
+                format!("the master {what} (line {line}): {text}; this job does nothing and only keeps the place: replace it")
+            }
+            Self::Handler { line, calls } => {
+                let calls = match calls.is_empty() {
+                    true => String::new(),
+                    false => format!(", and calls {}", some(calls)),
+                };
+                format!(
+                    "the master handles failures (line {line}){calls}; here a failed job stops what waits for it: see \
+                     retry:, trigger_rule: and notify:"
+                )
+            }
+            Self::SessionVariable { variable, set_by } => {
+                let by = match set_by.is_empty() {
+                    true => "the master".to_owned(),
+                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+                };
+                format!(
+                    "it reads {variable}, which {by} sets; each job has a session of its own, where it is NULL: hand it \
+                     on as a parameter"
+                )
+            }
+            Self::Transaction { line: Some(line) } => format!(
+                "the master says itself where transactions begin and end (line {line}); here each job commits for itself"
+            ),
+            Self::Transaction { line: None } => {
+                "the master runs as one transaction, so a failure undoes all of it; here each job commits for itself"
+                    .to_owned()
+            }
+        }
+    }
+
+    fn in_chinese(&self) -> String {
+        match self {
+            Self::Dynamic { places } => format!(
+                "{} 处在运行时拼接 SQL:访问哪些表未知;请用 lineage: 说明,并核对先后顺序",
+                list(places)
+            ),
+            Self::Opaque { place, reason } => format!("{place}:{reason}"),
+            Self::UnknownValue { param, asked_as, from, offered } => {
+                let from = from.as_ref().map_or(String::new(), |(text, line)| {
+                    format!(";主过程传入:{text}{}", at_line(*line, Lang::Zh))
+                });
+                let offered = offered.as_ref().map_or(String::new(), |(job, output)| {
+                    format!(";是否为 {job} 的输出 ${{jobs.{job}.{output}}}?")
+                });
+                format!("{param} 的值未知:由每个批次给出 {asked_as}{from}{offered}")
+            }
+            Self::TakenForBatchNo { param } => format!("按名称把 {param} 视为批次号"),
+            Self::NullValue { param } => {
+                format!(
+                    "{param} 在主过程中为 NULL;此处仅当前置作业和组都没有 {param} 的值时才为 NULL"
+                )
+            }
+            Self::OpenOrder { other, table } => {
+                format!("与 {other} 谁在前?两者在 {table} 上互相影响;暂定 {other} 在前")
+            }
+            Self::LikelyOrder { other, table } => format!(
+                "{other} 修改本作业读取的 {table} 的行,暂定 {other} 在前;如本作业须读取修改前的行,请反过来"
+            ),
+            Self::MoreOrders { count } => format!("另有 {count} 处顺序待定"),
+            Self::Cycle { jobs } => {
+                let jobs: Vec<&str> = jobs.iter().map(JobCode::as_str).collect();
+                format!("以下作业依次写入下一个读取的数据,形成环:{};从哪里开始?", jobs.join(" → "))
+            }
+            Self::CalledByOthers { routine, callers } => {
+                format!("{routine} 不单独成为作业:由 {} 调用", some(callers))
+            }
+            Self::OnlyCalls { routine, calls } => format!(
+                "{routine} 不是作业:它只调用 {calls} 个已成为作业的过程;用 --from-master {routine} 可保留其顺序"
+            ),
+            Self::NoJob { routine, why } => format!("{routine} 不是作业:{why}"),
+            Self::Conditional { text, line } => {
+                format!(
+                    "主过程仅在条件成立时运行:{text}(第 {line} 行);此处总是运行:请写 if: 或删去"
+                )
+            }
+            Self::Looped { text, line } => {
+                format!("主过程在循环中运行:{text}(第 {line} 行);此处只运行一次:请写 for_each:")
+            }
+            Self::Guarded { line } => format!(
+                "主过程在其失败后继续(第 {line} 行的块有异常处理);此处等待它的作业不会运行:如需继续请写 trigger_rule:"
+            ),
+            Self::Gate { what, text, line } => {
+                let what = match what {
+                    GateMatter::Dynamic => "执行运行时拼接的 SQL".to_owned(),
+                    GateMatter::Abort => "可能报错终止(可用 success: 规则代替)".to_owned(),
+                    GateMatter::EarlyEnd => "可能提前结束".to_owned(),
+                    GateMatter::Statement(why) => format!("执行无法转为作业的语句({why})"),
+                };
+                format!("主过程{what}(第 {line} 行):{text};本作业不做任何事,只保留位置:请替换")
+            }
+            Self::Handler { line, calls } => {
+                let calls = match calls.is_empty() {
+                    true => String::new(),
+                    false => format!(",并调用 {}", some(calls)),
+                };
+                format!(
+                    "主过程处理失败(第 {line} 行){calls};此处作业失败后等待它的作业不运行:见 retry:、trigger_rule:、notify:"
+                )
+            }
+            Self::SessionVariable { variable, set_by } => {
+                let by = match set_by.is_empty() {
+                    true => "主过程".to_owned(),
+                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+                };
+                format!(
+                    "读取由 {by} 设置的会话变量 {variable};每个作业有自己的会话,其中为 NULL:请改为参数传递"
+                )
+            }
+            Self::Transaction { line: Some(line) } => {
+                format!("主过程自行控制事务(第 {line} 行);此处每个作业各自提交")
+            }
+            Self::Transaction { line: None } => {
+                "主过程在一个事务中运行,失败则全部回滚;此处每个作业各自提交".to_owned()
+            }
+        }
+    }
+}
+
+fn at_line(line: u32, lang: Lang) -> String {
+    match (line, lang) {
+        (0, _) => String::new(),
+        (line, Lang::En) => format!(" (line {line})"),
+        (line, Lang::Zh) => format!("(第 {line} 行)"),
+    }
+}
+
+fn list(places: &[Place]) -> String {
+    some(&places.iter().map(Place::to_string).collect::<Vec<_>>())
+}
+
+/// The first few of a list.
+fn some(all: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {
+        Some(rest) => format!("{shown} … (+{rest})"),
+        None => shown,
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether a routine makes use of what is handed in for an INOUT parameter.
+//!
+//! PostgreSQL had no OUT parameters of procedures before version 14, so that INOUT is often written for what is only
+//! handed back. To take that for an input would order jobs by values that nobody reads.
+
+use crate::domain::source::DialectName;
+use crate::lineage::catalogue::{BodyText, Routine, RoutineLanguage};
+use crate::lineage::words::{Words, name_of, tokenize};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Whether the body fills a parameter before it reads it, on every way through it. No when that is not certain.
+pub(super) fn is_only_handed_back(routine: &Routine, name: &str, dialect: DialectName) -> bool {
+    let (RoutineLanguage::Procedural, BodyText::Text(text)) = (&routine.language, &routine.body)
+    else {
+        return false;
+    };
+    let Ok(tokens) = tokenize(text, dialect, 1) else { return false };
+    let name = name.to_lowercase();
+    let body = ParamBody { words: Words(&tokens), all: &tokens, name: &name, dialect };
+    body.fills_first()
+}
+
+struct ParamBody<'t> {
+    words: Words<'t>,
+    all: &'t [TokenWithSpan],
+    name: &'t str,
+    dialect: DialectName,
+}
+
+impl ParamBody<'_> {
+    fn is_mention(&self, at: usize) -> bool {
+        let found = self.all.get(at).and_then(|one| name_of(&one.token, self.dialect));
+        found.is_some_and(|found| found.to_lowercase() == self.name)
+    }
+
+    fn mentions(&self, from: usize, to: usize) -> usize {
+        (from..to).filter(|at| self.is_mention(*at)).count()
+    }
+
+    fn fills_first(&self) -> bool {
+        // $1 and aliases are other names for it.
+        let has_other_name = |at: usize| {
+            matches!(self.all[at].token, Token::Placeholder(_)) || self.words.is(at, "ALIAS")
+        };
+        if (0..self.all.len()).any(has_other_name) {
+            return false;
+        }
+        let Some(first) = (0..self.all.len()).find(|at| self.is_mention(*at)) else {
+            return false;
+        };
+        if !self.is_always_reached(first) {
+            return false;
+        }
+        let start = (0..first)
+            .rev()
+            .find(|at| {
+                self.words.has(*at, &Token::SemiColon) || self.words.is_one_of(*at, &["BEGIN"])
+            })
+            .map_or(0, |at| at + 1);
+        let end = self.words.find_end(first);
+        self.is_target(start, first, end) && self.mentions(start, end) == 1
+    }
+
+    /// Whether no branch, loop or early end stands before a place.
+    fn is_always_reached(&self, place: usize) -> bool {
+        let words = self.words;
+        let mut open: Vec<bool> = Vec::new();
+        let mut at = 0;
+        while at < place {
+            let starts = at == 0
+                || words.has(at - 1, &Token::SemiColon)
+                || words.is_one_of(at - 1, &["BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT"]);
+            if words.is(at, "END") {
+                open.pop();
+                if words.is_one_of(at + 1, &["IF", "CASE", "LOOP", "WHILE", "REPEAT"]) {
+                    at += 1;
+                }
+            } else if words.is(at, "BEGIN") {
+                open.push(false);
+            } else if words.is(at, "CASE") || words.is(at, "LOOP") {
+                open.push(true);
+            } else if starts && words.is_one_of(at, &["IF", "REPEAT"]) {
+                open.push(true);
+            } else if starts && words.is(at, "WHILE") && self.dialect == DialectName::Mysql {
+                open.push(true);
+            } else if words.is_one_of(at, &["RETURN", "LEAVE", "HANDLER", "EXCEPTION"])
+                && !words.is(at.wrapping_sub(1), "RAISE")
+            {
+                return false;
+            }
+            at += 1;
+        }
+        !open.contains(&true)
+    }
+
+    /// Whether the place in a statement is one that is filled.
+    fn is_target(&self, start: usize, place: usize, end: usize) -> bool {
+        let words = self.words;
+        let is_sign = words.has(place + 1, &Token::Assignment) || words.has(place + 1, &Token::Eq);
+        if place == start {
+            return self.dialect == DialectName::Postgres && is_sign;
+        }
+        if words.is_one_of(start, &["SET", "GET"]) {
+            return is_sign;
+        }
+        let into = words.find(start, |w, i| i >= end || w.is(i, "INTO"));
+        // INSERT INTO t … is no target; its RETURNING … INTO is not looked for.
+        if into >= place || !words.is_one_of(start, &["SELECT", "WITH", "EXECUTE"]) {
+            return false;
+        }
+        let is_of_list = |at: usize| words.word(at).is_some() || words.has(at, &Token::Comma);
+        (into + 1..place).all(is_of_list)
+            && !(into + 1..place).any(|at| words.is_one_of(at, &["FROM", "WHERE"]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lineage::create::parse_routine;
+
+    fn is_handed_back(body: &str) -> bool {
+        let text =
+            format!("CREATE PROCEDURE p(INOUT p_rows bigint) LANGUAGE plpgsql AS $x$ {body} $x$");
+        let made = parse_routine(&text, DialectName::Postgres).expect("a procedure").routine;
+        is_only_handed_back(&made, "p_rows", DialectName::Postgres)
+    }
+
+    #[test]
+    fn what_is_filled_first_is_only_handed_back() {
+        for body in [
+            "BEGIN DELETE FROM t; GET DIAGNOSTICS p_rows = ROW_COUNT; END",
+            "BEGIN p_rows := 0; FOR r IN SELECT 1 LOOP p_rows := p_rows + 1; END LOOP; END",
+            "DECLARE n int; BEGIN SELECT a, b INTO n, p_rows FROM t; IF n > 0 THEN p_rows := 1; END IF; END",
+            "BEGIN IF true THEN PERFORM f(); END IF; SELECT count(*) INTO STRICT p_rows FROM t; END",
+        ] {
+            assert!(is_handed_back(body), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_or_may_stay_as_it_is_is_an_input() {
+        for body in [
+            "BEGIN p_rows := p_rows + 1; END",
+            "BEGIN IF a THEN p_rows := 1; END IF; END",
+            "BEGIN SELECT a INTO p_rows FROM t WHERE b = p_rows; END",
+            "BEGIN IF a THEN RETURN; END IF; p_rows := 1; END",
+            "BEGIN FOR r IN SELECT 1 LOOP p_rows := 1; END LOOP; END",
+            "BEGIN INSERT INTO t VALUES (p_rows); p_rows := 1; END",
+            "BEGIN PERFORM f($1); p_rows := 1; END",
+            "BEGIN CALL q(p_rows); END",
+            "BEGIN NULL; END",
+        ] {
+            assert!(!is_handed_back(body), "{body}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the variables of a master hold, as far as that can be told without running it.
+
+use crate::domain::source::DialectName;
+use crate::lineage::access::RoutineParam;
+use crate::lineage::words::name_of;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a variable or an argument is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum MasterValue {
+    /// A literal.
+    Constant(String),
+    /// TRUE or FALSE.
+    Boolean(bool),
+    /// NULL.
+    Null,
+    /// What the master was called with; the name of its parameter.
+    Param(String),
+    /// What a step handed back; without a name where its routine is not known.
+    Output {
+        /// Place among the steps.
+        step: usize,
+        /// The routine's parameter.
+        param: Option<String>,
+    },
+    /// It cannot be told; where it comes from.
+    Unknown {
+        /// The text that makes it.
+        text: String,
+        /// Line of that text.
+        line: u32,
+    },
+}
+
+/// The variables of a master at one place of its text.
+pub(super) struct MasterVariables {
+    held: BTreeMap<String, MasterValue>,
+    /// Those that an earlier pass saw set anywhere.
+    known_assigned: BTreeSet<String>,
+    assigned: BTreeSet<String>,
+    /// Those that a handler sets: nobody knows when.
+    volatile: BTreeSet<String>,
+}
+
+impl MasterVariables {
+    /// The parameters of the master, and the variables that are set anywhere in it, as far as that is known.
+    pub(super) fn new(params: &[RoutineParam], known_assigned: BTreeSet<String>) -> Self {
+        let named = params.iter().filter_map(|param| {
+            let name = param.name.clone()?;
+            let value = match param.is_input {
+                true => MasterValue::Param(name.clone()),
+                false => MasterValue::Null,
+            };
+            Some((name.to_lowercase(), value))
+        });
+        Self {
+            held: named.collect(),
+            known_assigned,
+            assigned: BTreeSet::new(),
+            volatile: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it was told which variables are set anywhere.
+    pub(super) fn knows_assigned(&self) -> bool {
+        !self.known_assigned.is_empty()
+    }
+
+    /// Those that were set.
+    pub(super) fn assigned(&self) -> &BTreeSet<String> {
+        &self.assigned
+    }
+
+    /// Whether there is a variable of this name, in lower case.
+    pub(super) fn is_variable(&self, name: &str) -> bool {
+        name.starts_with('@') || self.held.contains_key(name)
+    }
+
+    /// A variable is declared, with the value it begins with.
+    pub(super) fn declare(&mut self, name: &str, value: MasterValue) {
+        self.held.insert(name.to_owned(), value);
+    }
+
+    /// A variable is set.
+    pub(super) fn set(&mut self, name: &str, value: MasterValue) {
+        self.assigned.insert(name.to_owned());
+        self.held.insert(name.to_owned(), value);
+    }
+
+    /// A variable is set when something fails.
+    pub(super) fn set_volatile(&mut self, name: &str) {
+        self.assigned.insert(name.to_owned());
+        self.volatile.insert(name.to_owned());
+    }
+
+    /// What these variables hold depends on a branch that was taken or not.
+    pub(super) fn forget(&mut self, names: &BTreeSet<String>, line: u32) {
+        for name in names {
+            let text = format!("{name} is set there under a condition or in a loop");
+            self.held.insert(name.clone(), MasterValue::Unknown { text, line });
+        }
+    }
+
+    /// What a variable holds; none where there is no such variable or that is not known.
+    pub(super) fn value(&self, name: &str, is_in_loop: bool) -> Option<MasterValue> {
+        let may_change = is_in_loop && self.known_assigned.contains(name);
+        if may_change || self.volatile.contains(name) {
+            return None;
+        }
+        self.held.get(name).cloned()
+    }
+}
+
+/// Reads a literal or a variable's name; none when it is anything else.
+pub(super) fn read_value(
+    tokens: &[TokenWithSpan],
+    dialect: DialectName,
+    variable: impl Fn(&str) -> Option<MasterValue>,
+) -> Option<MasterValue> {
+    let at = |place: usize| tokens.get(place).map(|one| &one.token);
+    let constant = |text: &str| Some(MasterValue::Constant(text.to_owned()));
+    match (at(0)?, at(1), at(2)) {
+        (Token::Minus, Some(Token::Number(number, _)), None) => constant(&format!("-{number}")),
+        (Token::Plus, Some(Token::Number(number, _)), None) => constant(number),
+        (Token::Word(word), Some(Token::SingleQuotedString(text)), None)
+            if ["DATE", "TIMESTAMP"].iter().any(|kind| word.value.eq_ignore_ascii_case(kind)) =>
+        {
+            constant(text)
+        }
+        // 'x'::text
+        (Token::SingleQuotedString(text), Some(Token::DoubleColon), Some(Token::Word(_)))
+            if tokens.len() == 3 =>
+        {
+            constant(text)
+        }
+        (Token::Word(word), None, None) => read_word(word, tokens, dialect, variable),
+        (Token::Number(number, _), None, None) => constant(number),
+        (Token::SingleQuotedString(text) | Token::NationalStringLiteral(text), None, None) => {
+            constant(text)
+        }
+        (Token::DoubleQuotedString(text), None, None) if dialect == DialectName::Mysql => {
+            constant(text)
+        }
+        _ => None,
+    }
+}
+
+fn read_word(
+    word: &Word,
+    tokens: &[TokenWithSpan],
+    dialect: DialectName,
+    variable: impl Fn(&str) -> Option<MasterValue>,
+) -> Option<MasterValue> {
+    // MySQL takes double quotes for a text.
+    if word.quote_style == Some('"') && dialect == DialectName::Mysql {
+        return Some(MasterValue::Constant(word.value.clone()));
+    }
+    match word.value.to_ascii_uppercase().as_str() {
+        "NULL" => return Some(MasterValue::Null),
+        "TRUE" => return Some(MasterValue::Boolean(true)),
+        "FALSE" => return Some(MasterValue::Boolean(false)),
+        _ => {}
+    }
+    variable(&name_of(&tokens.first()?.token, dialect)?.to_lowercase())
+}
