@@ -185,13 +185,7 @@ impl DraftMatter {
             ),
             Self::Opaque { place, reason } => format!("{place}: {reason}"),
             Self::UnknownValue { param, asked_as, from, offered } => {
-                let from = from.as_ref().map_or(String::new(), |(text, line)| {
-                    format!("; the master hands in: {text}{}", at_line(*line, Lang::En))
-                });
-                let offered = offered.as_ref().map_or(String::new(), |(job, output)| {
-                    format!("; is it what {job} hands back, ${{jobs.{job}.{output}}}?")
-                });
-                format!("the value of {param} is not known: each batch gives {asked_as}{from}{offered}")
+                describe_unknown(param, asked_as, (from, offered), Lang::En)
             }
             Self::TakenForBatchNo { param } => {
                 format!("{param} is taken for the batch number because of its name")
@@ -233,42 +227,12 @@ impl DraftMatter {
                 "the master goes on when this fails (handler in the block at line {line}); here what waits for it does \
                  not: write trigger_rule: where that is meant"
             ),
-            Self::Gate { what, text, line } => {
-                let what = match what {
-                    GateMatter::Dynamic => "runs SQL that is made at run time".to_owned(),
-                    GateMatter::Abort => "may stop with an error, such as a rule of success: would".to_owned(),
-                    GateMatter::EarlyEnd => "may end early".to_owned(),
-                    GateMatter::Statement(why) => format!("runs a statement that no job can take over ({why})"),
-                };
-                format!("the master {what} (line {line}): {text}; this job does nothing and only keeps the place: replace it")
-            }
-            Self::Handler { line, calls } => {
-                let calls = match calls.is_empty() {
-                    true => String::new(),
-                    false => format!(", and calls {}", some(calls)),
-                };
-                format!(
-                    "the master handles failures (line {line}){calls}; here a failed job stops what waits for it: see \
-                     retry:, trigger_rule: and notify:"
-                )
-            }
+            Self::Gate { what, text, line } => describe_gate(what, text, *line, Lang::En),
+            Self::Handler { line, calls } => describe_handler(*line, calls, Lang::En),
             Self::SessionVariable { variable, set_by } => {
-                let by = match set_by.is_empty() {
-                    true => "the master".to_owned(),
-                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
-                };
-                format!(
-                    "it reads {variable}, which {by} sets; each job has a session of its own, where it is NULL: hand it \
-                     on as a parameter"
-                )
+                describe_session_variable(variable, set_by, Lang::En)
             }
-            Self::Transaction { line: Some(line) } => format!(
-                "the master says itself where transactions begin and end (line {line}); here each job commits for itself"
-            ),
-            Self::Transaction { line: None } => {
-                "the master runs as one transaction, so a failure undoes all of it; here each job commits for itself"
-                    .to_owned()
-            }
+            Self::Transaction { line } => describe_transaction(*line, Lang::En),
         }
     }
 
@@ -280,13 +244,7 @@ impl DraftMatter {
             ),
             Self::Opaque { place, reason } => format!("{place}:{reason}"),
             Self::UnknownValue { param, asked_as, from, offered } => {
-                let from = from.as_ref().map_or(String::new(), |(text, line)| {
-                    format!(";主过程传入:{text}{}", at_line(*line, Lang::Zh))
-                });
-                let offered = offered.as_ref().map_or(String::new(), |(job, output)| {
-                    format!(";是否为 {job} 的输出 ${{jobs.{job}.{output}}}?")
-                });
-                format!("{param} 的值未知:由每个批次给出 {asked_as}{from}{offered}")
+                describe_unknown(param, asked_as, (from, offered), Lang::Zh)
             }
             Self::TakenForBatchNo { param } => format!("按名称把 {param} 视为批次号"),
             Self::NullValue { param } => {
@@ -323,39 +281,112 @@ impl DraftMatter {
             Self::Guarded { line } => format!(
                 "主过程在其失败后继续(第 {line} 行的块有异常处理);此处等待它的作业不会运行:如需继续请写 trigger_rule:"
             ),
-            Self::Gate { what, text, line } => {
-                let what = match what {
-                    GateMatter::Dynamic => "执行运行时拼接的 SQL".to_owned(),
-                    GateMatter::Abort => "可能报错终止(可用 success: 规则代替)".to_owned(),
-                    GateMatter::EarlyEnd => "可能提前结束".to_owned(),
-                    GateMatter::Statement(why) => format!("执行无法转为作业的语句({why})"),
-                };
-                format!("主过程{what}(第 {line} 行):{text};本作业不做任何事,只保留位置:请替换")
-            }
-            Self::Handler { line, calls } => {
-                let calls = match calls.is_empty() {
-                    true => String::new(),
-                    false => format!(",并调用 {}", some(calls)),
-                };
-                format!(
-                    "主过程处理失败(第 {line} 行){calls};此处作业失败后等待它的作业不运行:见 retry:、trigger_rule:、notify:"
-                )
-            }
+            Self::Gate { what, text, line } => describe_gate(what, text, *line, Lang::Zh),
+            Self::Handler { line, calls } => describe_handler(*line, calls, Lang::Zh),
             Self::SessionVariable { variable, set_by } => {
-                let by = match set_by.is_empty() {
-                    true => "主过程".to_owned(),
-                    false => some(&set_by.iter().map(JobCode::to_string).collect::<Vec<_>>()),
-                };
-                format!(
-                    "读取由 {by} 设置的会话变量 {variable};每个作业有自己的会话,其中为 NULL:请改为参数传递"
-                )
+                describe_session_variable(variable, set_by, Lang::Zh)
             }
-            Self::Transaction { line: Some(line) } => {
-                format!("主过程自行控制事务(第 {line} 行);此处每个作业各自提交")
-            }
-            Self::Transaction { line: None } => {
-                "主过程在一个事务中运行,失败则全部回滚;此处每个作业各自提交".to_owned()
-            }
+            Self::Transaction { line } => describe_transaction(*line, Lang::Zh),
+        }
+    }
+}
+
+/// What a master hands in, and what a job hands back under that name.
+type Origins<'a> = (&'a Option<(String, u32)>, &'a Option<(JobCode, String)>);
+
+fn describe_unknown(param: &str, asked_as: &str, origins: Origins<'_>, lang: Lang) -> String {
+    let (from, offered) = origins;
+    let from = from.as_ref().map_or(String::new(), |(text, line)| {
+        let line = at_line(*line, lang);
+        match lang {
+            Lang::En => format!("; the master hands in: {text}{line}"),
+            Lang::Zh => format!(";主过程传入:{text}{line}"),
+        }
+    });
+    let offered = offered.as_ref().map_or(String::new(), |(job, output)| match lang {
+        Lang::En => format!("; is it what {job} hands back, ${{jobs.{job}.{output}}}?"),
+        Lang::Zh => format!(";是否为 {job} 的输出 ${{jobs.{job}.{output}}}?"),
+    });
+    match lang {
+        Lang::En => {
+            format!("the value of {param} is not known: each batch gives {asked_as}{from}{offered}")
+        }
+        Lang::Zh => format!("{param} 的值未知:由每个批次给出 {asked_as}{from}{offered}"),
+    }
+}
+
+fn describe_gate(what: &GateMatter, text: &str, line: u32, lang: Lang) -> String {
+    let what = match (what, lang) {
+        (GateMatter::Dynamic, Lang::En) => "runs SQL that is made at run time".to_owned(),
+        (GateMatter::Dynamic, Lang::Zh) => "执行运行时拼接的 SQL".to_owned(),
+        (GateMatter::Abort, Lang::En) => {
+            "may stop with an error, as a rule of success: would".to_owned()
+        }
+        (GateMatter::Abort, Lang::Zh) => "可能报错终止(可用 success: 规则代替)".to_owned(),
+        (GateMatter::EarlyEnd, Lang::En) => "may end early".to_owned(),
+        (GateMatter::EarlyEnd, Lang::Zh) => "可能提前结束".to_owned(),
+        (GateMatter::Statement(why), Lang::En) => {
+            format!("runs a statement that no job can take over ({why})")
+        }
+        (GateMatter::Statement(why), Lang::Zh) => format!("执行无法转为作业的语句({why})"),
+    };
+    match lang {
+        Lang::En => format!(
+            "the master {what} (line {line}): {text}; this job does nothing and only keeps the place: replace it"
+        ),
+        Lang::Zh => {
+            format!("主过程{what}(第 {line} 行):{text};本作业不做任何事,只保留位置:请替换")
+        }
+    }
+}
+
+fn describe_handler(line: u32, calls: &[String], lang: Lang) -> String {
+    let calls = match (calls, lang) {
+        ([], _) => String::new(),
+        (calls, Lang::En) => format!(", and calls {}", some(calls)),
+        (calls, Lang::Zh) => format!(",并调用 {}", some(calls)),
+    };
+    match lang {
+        Lang::En => format!(
+            "the master handles failures (line {line}){calls}; here a failed job stops what waits for it: see retry:, \
+             trigger_rule: and notify:"
+        ),
+        Lang::Zh => format!(
+            "主过程处理失败(第 {line} 行){calls};此处作业失败后等待它的作业不运行:见 retry:、trigger_rule:、notify:"
+        ),
+    }
+}
+
+fn describe_session_variable(variable: &str, set_by: &[JobCode], lang: Lang) -> String {
+    let by = match (set_by, lang) {
+        ([], Lang::En) => "the master".to_owned(),
+        ([], Lang::Zh) => "主过程".to_owned(),
+        (jobs, _) => some(&jobs.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+    };
+    match lang {
+        Lang::En => format!(
+            "it reads {variable}, which {by} sets; each job has a session of its own, where it is NULL: hand it on as a \
+             parameter"
+        ),
+        Lang::Zh => format!(
+            "读取由 {by} 设置的会话变量 {variable};每个作业有自己的会话,其中为 NULL:请改为参数传递"
+        ),
+    }
+}
+
+fn describe_transaction(line: Option<u32>, lang: Lang) -> String {
+    match (line, lang) {
+        (Some(line), Lang::En) => format!(
+            "the master says itself where transactions begin and end (line {line}); here each job commits for itself"
+        ),
+        (Some(line), Lang::Zh) => {
+            format!("主过程自行控制事务(第 {line} 行);此处每个作业各自提交")
+        }
+        (None, Lang::En) => "the master runs as one transaction, so a failure undoes all of it; here each job commits \
+                             for itself"
+            .to_owned(),
+        (None, Lang::Zh) => {
+            "主过程在一个事务中运行,失败则全部回滚;此处每个作业各自提交".to_owned()
         }
     }
 }

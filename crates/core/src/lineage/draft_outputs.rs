@@ -77,11 +77,10 @@ impl ParamBody<'_> {
                 }
             } else if words.is(at, "BEGIN") {
                 open.push(false);
-            } else if words.is(at, "CASE") || words.is(at, "LOOP") {
-                open.push(true);
-            } else if starts && words.is_one_of(at, &["IF", "REPEAT"]) {
-                open.push(true);
-            } else if starts && words.is(at, "WHILE") && self.dialect == DialectName::Mysql {
+            } else if words.is_one_of(at, &["CASE", "LOOP"])
+                || starts && words.is_one_of(at, &["IF", "REPEAT"])
+                || starts && words.is(at, "WHILE") && self.dialect == DialectName::Mysql
+            {
                 open.push(true);
             } else if words.is_one_of(at, &["RETURN", "LEAVE", "HANDLER", "EXCEPTION"])
                 && !words.is(at.wrapping_sub(1), "RAISE")

@@ -4,16 +4,13 @@
 //! happen or not, or often: those steps are marked, and a variable that is set there is known afterwards no more.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::ObjectName;
 use crate::lineage::catalogue::{Catalogue, Routine};
-use crate::lineage::closure::{JobRoot, trace_job};
 use crate::lineage::create::byte_of;
 use crate::lineage::fallback::read_name;
 use crate::lineage::master_plan::{
     Barrier, GateReason, MasterArgument, MasterHabit, MasterPlan, MasterStep, StepAction, param_at,
 };
 use crate::lineage::master_value::{MasterValue, MasterVariables, read_value};
-use crate::lineage::slice::Binding;
 use crate::lineage::words::{Words, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
@@ -56,7 +53,7 @@ pub(super) fn read_master(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FrameKind {
+pub(super) enum FrameKind {
     Condition,
     Loop,
     Block,
@@ -75,17 +72,18 @@ struct Frame {
     is_handler: bool,
 }
 
-struct MasterReader<'t> {
-    text: &'t str,
+/// Reads a body token by token.
+pub(super) struct MasterReader<'t> {
+    pub(super) text: &'t str,
     all: &'t [TokenWithSpan],
-    words: Words<'t>,
-    at: usize,
-    catalogue: &'t Catalogue,
+    pub(super) words: Words<'t>,
+    pub(super) at: usize,
+    pub(super) catalogue: &'t Catalogue,
     path: &'t [String],
     frames: Vec<Frame>,
     /// The end of a handler that is one statement.
     handler_end: Option<usize>,
-    variables: MasterVariables,
+    pub(super) variables: MasterVariables,
     plan: MasterPlan,
 }
 
@@ -224,7 +222,7 @@ impl MasterReader<'_> {
         }
     }
 
-    fn is_in(&self, kind: FrameKind) -> bool {
+    pub(super) fn is_in(&self, kind: FrameKind) -> bool {
         self.frames.iter().any(|frame| frame.kind == kind)
     }
 
@@ -275,7 +273,7 @@ impl MasterReader<'_> {
     }
 
     /// What an expression is here.
-    fn value(&self, from: usize, to: usize) -> MasterValue {
+    pub(super) fn value(&self, from: usize, to: usize) -> MasterValue {
         let tokens = &self.all[from.min(to)..to];
         let known = read_value(tokens, self.dialect(), |name| {
             self.variables.value(name, self.is_in(FrameKind::Loop))
@@ -412,7 +410,7 @@ impl MasterReader<'_> {
     }
 
     /// The variables behind INTO.
-    fn fill_targets(&mut self, from: usize, end: usize) {
+    pub(super) fn fill_targets(&mut self, from: usize, end: usize) {
         let mut at = self.words.find(from, |w, i| i >= end || w.is(i, "INTO")) + 1;
         while at < end {
             if self.words.is(at, "STRICT") {
@@ -476,7 +474,7 @@ impl MasterReader<'_> {
         self.add_step(line, StepAction::Gate { reason, text });
     }
 
-    fn add_step(&mut self, line: u32, action: StepAction) {
+    pub(super) fn add_step(&mut self, line: u32, action: StepAction) {
         if !self.is_in_handler() {
             self.plan.steps.push(MasterStep { line, action, barriers: Vec::new() });
         }
@@ -547,114 +545,25 @@ impl MasterReader<'_> {
         true
     }
 
-    /// A statement of the master's own. One that reads alone is no step: what it fills is asked for where it is used.
-    fn statement(&mut self, end: usize) {
-        let (at, line) = (self.at, self.words.line(self.at));
-        let text = self.slice(at, end).to_owned();
-        let root = JobRoot::Statements {
-            text: text.clone(),
-            label: "master".to_owned(),
-            params: Binding::new(),
-        };
-        let reading = trace_job(&[root], self.catalogue, "");
-        let changes = reading.accesses.iter().any(|one| one.access.mode.is_write());
-        let is_step = changes || !reading.is_whole() || self.words.is(at, "CREATE");
-        if is_step {
-            let tables: Vec<&ObjectName> =
-                reading.accesses.iter().map(|one| &one.access.table).collect();
-            let action = match self.take_over(end, &tables) {
-                Ok((text, values)) if changes && reading.is_whole() => {
-                    StepAction::Statement { text, values }
-                }
-                Ok(_) => {
-                    let why = "what it does is not wholly known".to_owned();
-                    let text = self.excerpt(at, end);
-                    StepAction::Gate { reason: GateReason::Statement { why }, text }
-                }
-                Err(why) => {
-                    let text = self.excerpt(at, end);
-                    StepAction::Gate { reason: GateReason::Statement { why }, text }
-                }
-            };
-            self.add_step(line, action);
-        }
-        if !self.words.is_one_of(at, &["INSERT", "REPLACE"])
-            || (at..end).any(|place| self.words.is(place, "RETURNING"))
-        {
-            let from = (at..end).find(|place| self.words.is(*place, "RETURNING")).unwrap_or(at);
-            self.fill_targets(from, end);
-        }
-    }
-
-    /// A statement with `:name` in place of each variable, and what those hold; or why that cannot be done.
-    fn take_over(
-        &self,
-        end: usize,
-        tables: &[&ObjectName],
-    ) -> Result<(String, Vec<(String, MasterValue)>), String> {
-        let words = self.words;
-        if self.is_in(FrameKind::Loop) {
-            return Err("it stands in a loop".to_owned());
-        }
-        if (self.at..end).any(|at| words.is_one_of(at, &["TEMPORARY", "TEMP"])) {
-            return Err("a temporary table lives in one session alone".to_owned());
-        }
-        let is_insert = words.is_one_of(self.at, &["INSERT", "REPLACE", "MERGE"]);
-        let into = (self.at..end).filter(|at| words.is(*at, "INTO")).count();
-        if into > usize::from(is_insert) {
-            return Err("it fills variables".to_owned());
-        }
-        let (mut text, mut values) = (String::new(), Vec::new());
-        let mut copied = self.byte(self.at);
-        for at in self.at..end {
-            let Some(name) = words.word(at).map(str::to_lowercase) else { continue };
-            if name.starts_with('@') {
-                return Err(format!("{name} lives in one session alone"));
-            }
-            let is_part = at > 0 && words.has(at - 1, &Token::Period)
-                || words.has(at + 1, &Token::Period)
-                || words.has(at + 1, &Token::LParen);
-            if is_part || !self.variables.is_variable(&name) {
-                continue;
-            }
-            let has_column = |table: &&ObjectName| {
-                self.catalogue.columns_of(table).is_none_or(|columns| columns.contains(&name))
-            };
-            if tables.iter().any(has_column) {
-                return Err(format!("{name} may be a variable or a column"));
-            }
-            let start = self.byte(at);
-            text.push_str(&self.text[copied..start]);
-            text.push(':');
-            text.push_str(&name);
-            copied = start + words.word(at).map_or(0, str::len);
-            if values.iter().all(|(known, _)| *known != name) {
-                values.push((name.clone(), self.value(at, at + 1)));
-            }
-        }
-        text.push_str(&self.text[copied..self.end_byte(end)]);
-        Ok((text, values))
-    }
-
     // --- Texts -------------------------------------------------------------------------------------
 
-    fn byte(&self, at: usize) -> usize {
+    pub(super) fn byte(&self, at: usize) -> usize {
         let place = self.all.get(at).and_then(|one| byte_of(self.text, one.span.start));
         place.unwrap_or(self.text.len())
     }
 
     /// The end of the text before a token.
-    fn end_byte(&self, to: usize) -> usize {
+    pub(super) fn end_byte(&self, to: usize) -> usize {
         let end = self.text[..self.byte(to)].trim_end().len();
         end.max(self.byte(to.saturating_sub(1)))
     }
 
-    fn slice(&self, from: usize, to: usize) -> &str {
+    pub(super) fn slice(&self, from: usize, to: usize) -> &str {
         self.text.get(self.byte(from)..self.end_byte(to)).unwrap_or_default()
     }
 
     /// A piece of the text on one line.
-    fn excerpt(&self, from: usize, to: usize) -> String {
+    pub(super) fn excerpt(&self, from: usize, to: usize) -> String {
         let line = self.slice(from, to).split_whitespace().collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(EXCERPT_MAX) {
             Some((end, _)) => format!("{} …", &line[..end]),

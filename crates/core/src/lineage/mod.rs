@@ -3,7 +3,7 @@
 //! Invariant: an access that is not certain is told as wider, as dynamic or as unreadable; it is never left out in silence.
 //! Story order: words, split, rewrite (text to statements), slice, flow, scope, query, expression, dml, fallback
 //! (statements to accesses), reader (one body), catalogue, closure (a job), conflict (pairs of jobs), then discovery
-//! (jobs of procedures): master_value, master_plan, master_calls (a serial master), draft_note, draft_outputs, draft_params, session_variables, data_order, draft_edges, draft_jobs.
+//! (jobs of procedures): master_value, master_plan, master_calls, master_statement (a serial master), draft_note, draft_outputs, draft_params, session_variables, data_order, draft_edges, draft_jobs.
 
 mod access;
 mod catalogue;
@@ -26,6 +26,7 @@ mod impact;
 mod job;
 mod master_calls;
 mod master_plan;
+mod master_statement;
 mod master_value;
 mod nesting;
 mod query;

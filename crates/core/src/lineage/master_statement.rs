@@ -1,0 +1,100 @@
+//! Statements of a master's own, which become jobs of type SQL where that says the same.
+
+use crate::lineage::access::ObjectName;
+use crate::lineage::closure::{JobRoot, trace_job};
+use crate::lineage::master_calls::{FrameKind, MasterReader};
+use crate::lineage::master_plan::{GateReason, StepAction};
+use crate::lineage::master_value::MasterValue;
+use crate::lineage::slice::Binding;
+use sqlparser::tokenizer::Token;
+
+impl MasterReader<'_> {
+    /// A statement of the master's own. One that reads alone is no step: what it fills is asked for where it is used.
+    pub(super) fn statement(&mut self, end: usize) {
+        let (at, line) = (self.at, self.words.line(self.at));
+        let text = self.slice(at, end).to_owned();
+        let root = JobRoot::Statements {
+            text: text.clone(),
+            label: "master".to_owned(),
+            params: Binding::new(),
+        };
+        let reading = trace_job(&[root], self.catalogue, "");
+        let changes = reading.accesses.iter().any(|one| one.access.mode.is_write());
+        let is_step = changes || !reading.is_whole() || self.words.is(at, "CREATE");
+        if is_step {
+            let tables: Vec<&ObjectName> =
+                reading.accesses.iter().map(|one| &one.access.table).collect();
+            let action = match self.take_over(end, &tables) {
+                Ok((text, values)) if changes && reading.is_whole() => {
+                    StepAction::Statement { text, values }
+                }
+                Ok(_) => {
+                    let why = "what it does is not wholly known".to_owned();
+                    let text = self.excerpt(at, end);
+                    StepAction::Gate { reason: GateReason::Statement { why }, text }
+                }
+                Err(why) => {
+                    let text = self.excerpt(at, end);
+                    StepAction::Gate { reason: GateReason::Statement { why }, text }
+                }
+            };
+            self.add_step(line, action);
+        }
+        if !self.words.is_one_of(at, &["INSERT", "REPLACE"])
+            || (at..end).any(|place| self.words.is(place, "RETURNING"))
+        {
+            let from = (at..end).find(|place| self.words.is(*place, "RETURNING")).unwrap_or(at);
+            self.fill_targets(from, end);
+        }
+    }
+
+    /// A statement with `:name` in place of each variable, and what those hold; or why that cannot be done.
+    fn take_over(
+        &self,
+        end: usize,
+        tables: &[&ObjectName],
+    ) -> Result<(String, Vec<(String, MasterValue)>), String> {
+        let words = self.words;
+        if self.is_in(FrameKind::Loop) {
+            return Err("it stands in a loop".to_owned());
+        }
+        if (self.at..end).any(|at| words.is_one_of(at, &["TEMPORARY", "TEMP"])) {
+            return Err("a temporary table lives in one session alone".to_owned());
+        }
+        let is_insert = words.is_one_of(self.at, &["INSERT", "REPLACE", "MERGE"]);
+        let into = (self.at..end).filter(|at| words.is(*at, "INTO")).count();
+        if into > usize::from(is_insert) {
+            return Err("it fills variables".to_owned());
+        }
+        let (mut text, mut values) = (String::new(), Vec::new());
+        let mut copied = self.byte(self.at);
+        for at in self.at..end {
+            let Some(name) = words.word(at).map(str::to_lowercase) else { continue };
+            if name.starts_with('@') {
+                return Err(format!("{name} lives in one session alone"));
+            }
+            let is_part = at > 0 && words.has(at - 1, &Token::Period)
+                || words.has(at + 1, &Token::Period)
+                || words.has(at + 1, &Token::LParen);
+            if is_part || !self.variables.is_variable(&name) {
+                continue;
+            }
+            let has_column = |table: &&ObjectName| {
+                self.catalogue.columns_of(table).is_none_or(|columns| columns.contains(&name))
+            };
+            if tables.iter().any(has_column) {
+                return Err(format!("{name} may be a variable or a column"));
+            }
+            let start = self.byte(at);
+            text.push_str(&self.text[copied..start]);
+            text.push(':');
+            text.push_str(&name);
+            copied = start + words.word(at).map_or(0, str::len);
+            if values.iter().all(|(known, _)| *known != name) {
+                values.push((name.clone(), self.value(at, at + 1)));
+            }
+        }
+        text.push_str(&self.text[copied..self.end_byte(end)]);
+        Ok((text, values))
+    }
+}
