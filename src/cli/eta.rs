@@ -6,6 +6,7 @@ use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::Basis;
 use crate::domain::dag::Node;
+use crate::domain::forecast::certainty::Certainty;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
@@ -65,7 +66,7 @@ pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
         Outlook::Over => Vec::new(),
         Outlook::Unknown => vec![no_history(lang).to_owned()],
         Outlook::Expected { forecast, dispatched } => {
-            let mut lines = vec![end_words(forecast, lang)];
+            let mut lines = vec![end_words(&view.snapshot, forecast, lang)];
             if !dispatched {
                 lines.push(
                     lang.pick(
@@ -89,12 +90,23 @@ pub(super) fn no_history(lang: Lang) -> &'static str {
     )
 }
 
-fn end_words(forecast: &Forecast, lang: Lang) -> String {
+fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
     let (end, bad) = (forecast.end, forecast.bad_end);
     let (left, bad_left) = (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
+    let sure = forecast.confidence.describe(snapshot, lang);
+    if forecast.confidence.certainty == Certainty::Unknown {
+        return match lang {
+            Lang::En => format!(
+                "Expected end: {sure}. At a guess: {end}, in {left} (p90: {bad}, in {bad_left})"
+            ),
+            Lang::Zh => {
+                format!("预计结束:{sure}。粗估:{end},还需 {left}(p90:{bad},还需 {bad_left})")
+            }
+        };
+    }
     let mut words = match lang {
-        Lang::En => format!("Expected end: {end}, in {left} (p95: {bad}, in {bad_left})"),
-        Lang::Zh => format!("预计结束:{end},还需 {left}(p95:{bad},还需 {bad_left})"),
+        Lang::En => format!("Expected end: {end}, in {left} (p90: {bad}, in {bad_left}), {sure}"),
+        Lang::Zh => format!("预计结束:{end},还需 {left}(p90:{bad},还需 {bad_left}),{sure}"),
     };
     if forecast.bound < forecast.end {
         let bound = span_words(forecast.bound.since(forecast.now));

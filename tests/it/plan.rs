@@ -131,8 +131,17 @@ fn a_plan_changes_no_byte_and_knows_the_past() {
     let of = |job: usize, key: &str| expected["jobs"][job][key].as_i64().expect("a number");
     assert!(of(0, "p50_ms") >= 50 && of(1, "p50_ms") >= 20, "{expected}");
     assert_eq!(of(2, "slack_ms"), of(0, "p50_ms") + of(1, "p50_ms") - of(2, "p50_ms"));
-    assert_eq!(expected["remaining_ms"], of(0, "p50_ms") + of(1, "p50_ms"));
-    assert!(expected["remaining_p95_ms"].as_i64() >= expected["remaining_ms"].as_i64());
+    // Of two tries either may be the next: half of all sums are no longer than this.
+    let left = expected["remaining_ms"].as_i64().expect("a number");
+    assert!(left >= of(0, "p50_ms") + of(1, "p50_ms"), "{expected}");
+    assert!(left <= of(0, "p95_ms") + of(1, "p95_ms"), "{expected}");
+    assert!(expected["remaining_p90_ms"].as_i64() >= Some(left));
+    // Two batches are no past to rely on.
+    let jobs = serde_json::json!(["LOAD", "TAX"]);
+    assert_eq!(
+        (&expected["certainty"], &expected["certainty_reason"], &expected["certainty_jobs"]),
+        (&"rough".into(), &"few_tries".into(), &jobs)
+    );
     for args in [
         &["plan", "dag.yaml", "--batch-no", "202407", "--against-batch", "202406"][..],
         &["plan", "--batch-no", "202407", "--type", "monthly"],

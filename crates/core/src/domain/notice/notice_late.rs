@@ -165,7 +165,7 @@ pub fn will_be_late(of: Of<'_>, due: Millis, forecast: &Forecast, times: u32) ->
             (("In a bad case", "较坏情况"), forecast.bad_end.to_string()),
             (("Critical path", "关键路径"), codes.join(" -> ")),
         ],
-        notes: Vec::new(),
+        notes: vec![of.certainty(forecast)],
         release: None,
     })
 }
@@ -227,6 +227,15 @@ impl Of<'_> {
     /// `202407 (month_end)`
     fn named(&self) -> String {
         format!("{} ({})", self.batch.values.batch_no, self.snapshot.group.code)
+    }
+
+    /// How sure a forecast is.
+    fn certainty(&self, forecast: &Forecast) -> Both {
+        let words = |lang| forecast.confidence.describe(self.snapshot, lang);
+        Both::new(
+            format!("How sure this is: {}.", words(Lang::En)),
+            format!("可靠程度:{}。", words(Lang::Zh)),
+        )
     }
 
     /// Why a job stands where it does.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::dag::Node;
+use crate::domain::forecast::certainty::{Certainty, Confidence};
 use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::{Group, Shared};
@@ -89,6 +90,7 @@ fn each_event_of_a_batch_says_what_and_under_which_key() {
         jobs: vec![],
         end: Millis(9_000_000),
         bad_end: Millis(9_600_000),
+        confidence: Confidence { certainty: Certainty::Sure, doubt: None },
         bound: Millis(9_000_000),
         path: vec![Node(0)],
         open: 1,
