@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// How many tries of a job are looked at. Twenty month-ends are more than a year and a half; what
 /// is older ran on other machines and other data.
 pub const TRIES: usize = 20;
+/// Good tries of a job without which nothing is usual.
+pub const TRIES_NEEDED: usize = 5;
 /// No try counts for longer than this, a hundred years in milliseconds: a clock that was wrong once
 /// must not overflow a sum.
 const LONGEST: i64 = 100 * 365 * 86_400_000;

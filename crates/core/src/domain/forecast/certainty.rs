@@ -1,10 +1,8 @@
 //! How sure a forecast is, and why it is no surer.
 
 use crate::domain::batch::Snapshot;
-use crate::domain::batch::history::Basis;
+use crate::domain::batch::history::TRIES_NEEDED;
 use crate::domain::dag::Node;
-use crate::domain::forecast::eta::{Forecast, JobProgress};
-use crate::domain::forecast::lateness::TRIES_NEEDED;
 use crate::domain::forecast::remaining::Remaining;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
@@ -70,42 +68,57 @@ pub struct Confidence {
     pub doubt: Option<Doubt>,
 }
 
+/// What of a forecast is judged. Lists run parallel to the jobs where they are not of nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgedForecast<'a> {
+    /// What the batch runs.
+    pub snapshot: &'a Snapshot,
+    /// The states of its jobs.
+    pub statuses: &'a [QueueStatus],
+    /// Whether they are open and counted.
+    pub is_open: &'a [bool],
+    /// What is known of the rest of each.
+    pub rests: &'a [Remaining<'a>],
+    /// Open jobs without history.
+    pub assumed: &'a [Node],
+    /// Open jobs that an operator holds back.
+    pub held: &'a [Node],
+    /// The jobs that decide the end.
+    pub path: &'a [Node],
+    /// How long it takes, ordinarily and in a bad case.
+    pub remaining_ms: i64,
+    pub bad_remaining_ms: i64,
+}
+
 impl Confidence {
     /// Nothing is known of any job.
     pub const NO_HISTORY: (Certainty, DoubtReason) = (Certainty::Unknown, DoubtReason::NoHistory);
 
-    /// Judges a forecast; `standing` and `rests` run parallel to its jobs.
-    pub fn judge(
-        forecast: &Forecast,
-        snapshot: &Snapshot,
-        standing: &[JobProgress],
-        rests: &[Remaining<'_>],
-    ) -> Self {
-        let is_open = |i: &usize| forecast.jobs[*i].slack.is_some();
+    /// Judges a forecast.
+    pub fn judge(forecast: &JudgedForecast<'_>) -> Self {
+        let JudgedForecast { snapshot, rests, assumed, path, .. } = *forecast;
         let open = |test: &dyn Fn(usize) -> bool| -> Vec<Node> {
-            let all = (0..forecast.jobs.len()).filter(is_open).filter(|i| test(*i));
+            let all = (0..rests.len()).filter(|i| forecast.is_open[*i] && test(*i));
             all.map(|i| Node(i as u32)).collect()
         };
         let waits = |i: usize| {
-            let is_before = matches!(standing[i].status, QueueStatus::Pending | QueueStatus::Held);
+            let status = forecast.statuses[i];
+            let is_before = matches!(status, QueueStatus::Pending | QueueStatus::Held);
             is_before && snapshot.externals.iter().any(|e| e.job_code == snapshot.jobs[i].code)
         };
         // A new job in a batch of seventy is one thing, seventy new ones are another.
-        let most_are_new = forecast.assumed.len() * 2 >= forecast.open.max(1);
-        let new = forecast.assumed.clone();
-        let few = |node: &Node| {
-            rests[node.at()].tries() < TRIES_NEEDED
-                && forecast.jobs[node.at()].estimate.basis == Basis::History
-        };
-        let few = forecast.path.iter().copied().filter(few).collect();
-        let (left, bad) = (forecast.remaining(), forecast.bad_remaining());
+        let number = forecast.is_open.iter().filter(|is| **is).count();
+        let most_are_new = assumed.len() * 2 >= number.max(1);
+        let few = |node: &Node| rests[node.at()].tries() < TRIES_NEEDED && !assumed.contains(node);
+        let few = path.iter().copied().filter(few).collect();
+        let (left, bad) = (forecast.remaining_ms, forecast.bad_remaining_ms);
         let is_wide = bad > left.saturating_mul(WIDE) && bad - left > WIDE_LEAST_MS;
-        let wide = if is_wide { forecast.path.clone() } else { Vec::new() };
+        let wide = if is_wide { path.to_vec() } else { Vec::new() };
         use {Certainty::*, DoubtReason::*};
         let doubts = [
             (Unknown, Overran, open(&|i| rests[i].has_overrun())),
-            (if most_are_new { Unknown } else { Rough }, NoHistory, new),
-            (Rough, Held, forecast.held.clone()),
+            (if most_are_new { Unknown } else { Rough }, NoHistory, assumed.to_vec()),
+            (Rough, Held, forecast.held.to_vec()),
             (Rough, OtherBatch, open(&waits)),
             (Rough, LongerThanUsual, open(&|i| rests[i].is_beyond_all())),
             (Rough, FewTries, few),
@@ -157,6 +170,9 @@ impl Doubt {
         let (elapsed, longest, tries) =
             (span_words(self.elapsed), span_words(self.longest), self.tries);
         match (self.reason, lang) {
+            (DoubtReason::Overran | DoubtReason::LongerThanUsual, Lang::En) if tries < 2 => {
+                format!("{first} has run for {elapsed}; its only try before took {longest}")
+            }
             (DoubtReason::Overran | DoubtReason::LongerThanUsual, Lang::En) => format!(
                 "{first} has run for {elapsed}; the longest of its {tries} tries took {longest}"
             ),

@@ -7,7 +7,7 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::deferral;
 use crate::domain::dispatch::readiness::Rules;
 use crate::domain::dispatch::slots::{Needs, Slots};
-use crate::domain::forecast::certainty::{Certainty, Confidence};
+use crate::domain::forecast::certainty::{Certainty, Confidence, JudgedForecast};
 use crate::domain::forecast::remaining::Remaining;
 use crate::domain::forecast::simulation::{Ends, simulate};
 use crate::domain::forecast::slack::{Left, Stage, passes};
@@ -148,7 +148,17 @@ pub fn forecast(
         forecast.end = p50.max(timeline.end);
         forecast.bad_end = p90.max(forecast.end);
     }
-    forecast.confidence = Confidence::judge(&forecast, snapshot, standing, &rests);
+    forecast.confidence = Confidence::judge(&JudgedForecast {
+        snapshot,
+        statuses: &standing.iter().map(|s| s.status).collect::<Vec<_>>(),
+        is_open: &open.iter().map(Option::is_some).collect::<Vec<_>>(),
+        rests: &rests,
+        assumed: &forecast.assumed,
+        held: &forecast.held,
+        path: &forecast.path,
+        remaining_ms: forecast.remaining(),
+        bad_remaining_ms: forecast.bad_remaining(),
+    });
     Some(forecast)
 }
 

@@ -1,7 +1,7 @@
 //! How much longer a job takes, given that it already runs so long: its own past, less the tries that
 //! were over by now.
 
-use crate::domain::forecast::lateness::TRIES_NEEDED;
+use crate::domain::batch::history::TRIES_NEEDED;
 
 /// Beyond this quantile a tail is not drawn: one job in a hundred that never ends would decide every
 /// forecast.
