@@ -11,6 +11,7 @@ use crate::domain::forecast::eta::Forecast;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::view::batch::View;
+use crate::view::delay::WhyLate;
 use crate::view::due::Dues;
 use crate::view::eta::Outlook;
 use anyhow::Result;
@@ -23,11 +24,14 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
     let found = which.find(app).await?;
     let view = View::of(app, found.batch_id).await?;
     let outlook = Outlook::of(app, &view).await?;
+    let lang = global.lang();
+    let why_late = WhyLate::of(app, &view, &outlook, lang).await?;
     if global.json {
-        out::json(&outlook.document(&view))?;
+        let mut document = outlook.document(&view);
+        document["why_late"] = serde_json::to_value(&why_late)?;
+        out::json(&document)?;
         return Ok(VerbResult::Well);
     }
-    let lang = global.lang();
     let (no, group, status) =
         (&view.batch.values.batch_no, &view.batch.values.group, view.batch.status);
     let done = view.rows.iter().filter(|r| r.status.is_final()).count();
@@ -37,6 +41,7 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
         Lang::Zh => format!("批次 {no}(作业组 {group}):{status},{all} 个作业中已结束 {done} 个"),
     });
     due(&view, &outlook, lang).iter().for_each(|line| out::line(line));
+    why_late.said.iter().for_each(|said| out::line(said));
     match &outlook {
         Outlook::Over => out::line(lang.pick("Nothing is left to expect", "没有可预计的内容")),
         Outlook::Unknown | Outlook::Expected { .. } => {

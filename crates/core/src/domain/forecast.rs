@@ -1,6 +1,8 @@
 //! When a batch will end, which jobs decide that, and whether it is late.
 
 pub mod certainty;
+pub mod delay;
+pub mod delay_words;
 pub mod dry_run;
 pub mod eta;
 pub mod lateness;

@@ -32,7 +32,7 @@ import {
   time,
   toast,
 } from '../ui.js';
-import { expectedEnd } from './batch_outlook.js';
+import { expectedEnd, latePanel } from './batch_outlook.js';
 
 const TABS = [
   ['dag', 'dag'],
@@ -159,10 +159,12 @@ export async function mount(el, ctx) {
       }),
     );
     if (held) head.querySelector(`[data-focus="${CSS.escape(held)}"]`)?.focus();
+    late.update(batch);
   }
 
+  const late = latePanel(at, tabCtx.openJob);
   keep(await api.get(at));
-  put(el, head, bar, body);
+  put(el, head, late.el, bar, body);
   drawHead();
   await showTab(ctx.params.tab, ctx.query);
   if (ctx.query.get('job')) tabCtx.openJob(ctx.query.get('job'));
