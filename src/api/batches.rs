@@ -16,6 +16,7 @@ use crate::view::batch::View;
 use crate::view::batches;
 use crate::view::batches::{Brief, Listed};
 use crate::view::change::Changed;
+use crate::view::delay::WhyLate;
 use crate::view::eta::Outlook;
 use crate::view::why::{self, JobReason};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
@@ -47,6 +48,13 @@ pub(super) fn noun() -> Noun {
             needs,
             "When the batch is expected to end, and which jobs decide that",
             eta,
+        )
+        .expensive()
+        .get(
+            "/groups/{group}/batches/{batch_no}/why-late",
+            needs,
+            "Why the batch is late: the chain of jobs that decides its end, and what delayed it",
+            why_late,
         )
         .expensive()
         .get(
@@ -204,6 +212,14 @@ async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<Value, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Outlook::of(&ask.house.app, &view).await?.document(&view))
+}
+
+async fn why_late(ask: Ask, of: BatchPath, _: Nothing) -> Result<WhyLate, Problem> {
+    let batch = of.seen(&ask).await?;
+    let app = &ask.house.app;
+    let view = View::without_outputs(app, batch.batch_id).await?;
+    let outlook = Outlook::of(app, &view).await?;
+    Ok(WhyLate::of(app, &view, &outlook, ask.lang).await?)
 }
 
 async fn differences(ask: Ask, of: BatchPath, _: Nothing) -> Result<Page<Changed>, Problem> {

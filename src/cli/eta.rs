@@ -6,10 +6,12 @@ use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::Basis;
 use crate::domain::dag::Node;
+use crate::domain::forecast::certainty::Certainty;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::view::batch::View;
+use crate::view::delay::WhyLate;
 use crate::view::due::Dues;
 use crate::view::eta::Outlook;
 use anyhow::Result;
@@ -22,11 +24,14 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
     let found = which.find(app).await?;
     let view = View::of(app, found.batch_id).await?;
     let outlook = Outlook::of(app, &view).await?;
+    let lang = global.lang();
+    let why_late = WhyLate::of(app, &view, &outlook, lang).await?;
     if global.json {
-        out::json(&outlook.document(&view))?;
+        let mut document = outlook.document(&view);
+        document["why_late"] = serde_json::to_value(&why_late)?;
+        out::json(&document)?;
         return Ok(VerbResult::Well);
     }
-    let lang = global.lang();
     let (no, group, status) =
         (&view.batch.values.batch_no, &view.batch.values.group, view.batch.status);
     let done = view.rows.iter().filter(|r| r.status.is_final()).count();
@@ -36,6 +41,7 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
         Lang::Zh => format!("批次 {no}(作业组 {group}):{status},{all} 个作业中已结束 {done} 个"),
     });
     due(&view, &outlook, lang).iter().for_each(|line| out::line(line));
+    why_late.said.iter().for_each(|said| out::line(said));
     match &outlook {
         Outlook::Over => out::line(lang.pick("Nothing is left to expect", "没有可预计的内容")),
         Outlook::Unknown | Outlook::Expected { .. } => {
@@ -65,7 +71,7 @@ pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
         Outlook::Over => Vec::new(),
         Outlook::Unknown => vec![no_history(lang).to_owned()],
         Outlook::Expected { forecast, dispatched } => {
-            let mut lines = vec![end_words(forecast, lang)];
+            let mut lines = vec![end_words(&view.snapshot, forecast, lang)];
             if !dispatched {
                 lines.push(
                     lang.pick(
@@ -89,12 +95,23 @@ pub(super) fn no_history(lang: Lang) -> &'static str {
     )
 }
 
-fn end_words(forecast: &Forecast, lang: Lang) -> String {
+fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
     let (end, bad) = (forecast.end, forecast.bad_end);
     let (left, bad_left) = (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
+    let sure = forecast.confidence.describe(snapshot, lang);
+    if forecast.confidence.certainty == Certainty::Unknown {
+        return match lang {
+            Lang::En => format!(
+                "Expected end: {sure}. At a guess: {end}, in {left} (p90: {bad}, in {bad_left})"
+            ),
+            Lang::Zh => {
+                format!("预计结束:{sure}。粗估:{end},还需 {left}(p90:{bad},还需 {bad_left})")
+            }
+        };
+    }
     let mut words = match lang {
-        Lang::En => format!("Expected end: {end}, in {left} (p95: {bad}, in {bad_left})"),
-        Lang::Zh => format!("预计结束:{end},还需 {left}(p95:{bad},还需 {bad_left})"),
+        Lang::En => format!("Expected end: {end}, in {left} (p90: {bad}, in {bad_left}), {sure}"),
+        Lang::Zh => format!("预计结束:{end},还需 {left}(p90:{bad},还需 {bad_left}),{sure}"),
     };
     if forecast.bound < forecast.end {
         let bound = span_words(forecast.bound.since(forecast.now));

@@ -23,16 +23,19 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
     match &planned.forecast {
         None => out::line(no_history(lang)),
         Some(forecast) => {
-            let (p50, p95) =
+            let (p50, p90) =
                 (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
             let bound = span_words(forecast.bound.since(forecast.now));
+            let snapshot = &planned.preview.plan.snapshot;
+            let sure = forecast.confidence.describe(snapshot, lang);
             out::line(&match lang {
                 Lang::En => format!(
-                    "Expected duration: {p50} (p95 {p95}); the critical path alone takes {bound}"
+                    "Expected duration: {p50} (p90 {p90}), {sure}; the critical path alone takes {bound}"
                 ),
-                Lang::Zh => format!("预计耗时:{p50}(p95 {p95});仅关键路径需 {bound}"),
+                Lang::Zh => {
+                    format!("预计耗时:{p50}(p90 {p90}),{sure};仅关键路径需 {bound}")
+                }
             });
-            let snapshot = &planned.preview.plan.snapshot;
             out::line(&path_words(snapshot, forecast, lang));
             reservations(snapshot, forecast, lang).iter().for_each(|line| out::line(line));
         }

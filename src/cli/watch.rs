@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
 use crate::domain::dag::Dag;
+use crate::domain::forecast::certainty::Certainty;
 use crate::domain::forecast::eta::{Forecast, JobProgress, forecast};
 use crate::domain::id::{BatchId, BatchNo, JobCode};
 use crate::domain::job::queue::QueueStatus;
@@ -69,9 +70,12 @@ impl Watch {
         let left = forecasts.iter().map(Forecast::remaining).max()?;
         let bad = forecasts.iter().map(Forecast::bad_remaining).max()?;
         let (left, bad) = (span_words(left), span_words(bad));
-        Some(match self.lang {
-            Lang::En => format!("expected end in {left} (p95 {bad})"),
-            Lang::Zh => format!("预计 {left}后结束(p95 {bad})"),
+        let is_unknown = |f: &Forecast| f.confidence.certainty == Certainty::Unknown;
+        Some(match (self.lang, forecasts.iter().any(is_unknown)) {
+            (Lang::En, false) => format!("expected end in {left} (p90 {bad})"),
+            (Lang::Zh, false) => format!("预计 {left}后结束(p90 {bad})"),
+            (Lang::En, true) => format!("expected end unknown (at a guess in {left})"),
+            (Lang::Zh, true) => format!("预计结束时间未知(粗估 {left}后)"),
         })
     }
 

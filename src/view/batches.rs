@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::domain::batch::Batch;
+use crate::domain::forecast::certainty::Certainty;
 use crate::domain::id::BatchId;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -69,6 +70,8 @@ pub struct Brief {
     pub is_late: bool,
     /// When it is expected to end; of one that runs and whose jobs have a history.
     pub expected_end: Option<String>,
+    /// How far that can be relied on; where it is unknown, the time is a guess.
+    pub certainty: Option<Certainty>,
     /// It is expected to end later than it should.
     pub will_be_late: bool,
     /// Since when its rows are being removed, because it is old.
@@ -100,6 +103,7 @@ impl Brief {
             due: words(due),
             is_late: due.is_some_and(|due| now > due),
             expected_end: words(expected),
+            certainty: prospect.and_then(|p| p.certainty),
             will_be_late: due.zip(expected).is_some_and(|(due, end)| end > due),
             removing: words(batch.removing),
             unwritten_jobs: batch.unwritten_jobs,
@@ -114,6 +118,8 @@ pub struct Prospect {
     pub due: Option<Millis>,
     /// When it is expected to end.
     pub expected_end: Option<Millis>,
+    /// How far that can be relied on; nothing of one that has ended.
+    pub certainty: Option<Certainty>,
 }
 
 impl Prospect {
@@ -121,10 +127,13 @@ impl Prospect {
     pub async fn of(app: &App, id: BatchId) -> Result<Self> {
         let view = View::without_outputs(app, id).await?;
         let due = Dues::of_view(&view).batch.due;
-        let expected_end = match Outlook::of(app, &view).await? {
-            Outlook::Expected { forecast, .. } => Some(forecast.end),
-            Outlook::Over | Outlook::Unknown => None,
+        let (expected_end, certainty) = match Outlook::of(app, &view).await? {
+            Outlook::Expected { forecast, .. } => {
+                (Some(forecast.end), Some(forecast.confidence.certainty))
+            }
+            Outlook::Unknown => (None, Some(Certainty::Unknown)),
+            Outlook::Over => (None, None),
         };
-        Ok(Self { due, expected_end })
+        Ok(Self { due, expected_end, certainty })
     }
 }

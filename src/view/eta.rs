@@ -3,6 +3,7 @@
 use crate::app::App;
 use crate::domain::batch::{BatchStatus, Snapshot};
 use crate::domain::dag::Node;
+use crate::domain::forecast::certainty::Confidence;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -45,6 +46,11 @@ impl Outlook {
             "status": batch.status.as_str(), "end_time": batch.end_time.map(|t| t.to_string()),
             "expected": null,
         });
+        if let Outlook::Unknown = self {
+            let (certainty, reason) = Confidence::NO_HISTORY;
+            document["certainty"] = json!(certainty);
+            document["certainty_reason"] = json!(reason);
+        }
         if let Outlook::Expected { forecast, dispatched } = self {
             let states: Vec<QueueStatus> = view.rows.iter().map(|r| r.status).collect();
             document["dispatched"] = json!(dispatched);
@@ -85,10 +91,14 @@ pub fn forecast_document(
             document
         })
         .collect();
+    let doubt = forecast.confidence.doubt.as_ref();
     let mut document = json!({
         "now": forecast.now.to_string(), "open_jobs": forecast.open,
         "end": forecast.end.to_string(), "remaining_ms": forecast.remaining(),
-        "end_p95": forecast.bad_end.to_string(), "remaining_p95_ms": forecast.bad_remaining(),
+        "end_p90": forecast.bad_end.to_string(), "remaining_p90_ms": forecast.bad_remaining(),
+        "certainty": forecast.confidence.certainty,
+        "certainty_reason": doubt.map(|d| d.reason),
+        "certainty_jobs": doubt.map_or_else(Vec::new, |d| codes(&d.jobs)),
         "end_of_critical_path": forecast.bound.to_string(),
         "critical_path": codes(&forecast.path), "without_history": codes(&forecast.assumed),
         "held": codes(&forecast.held), "not_counted": codes(&forecast.left_out), "jobs": jobs,

@@ -16,6 +16,7 @@ pub mod compare;
 mod csv;
 pub mod dag;
 pub mod dashboard;
+pub mod delay;
 pub mod due;
 pub mod eta;
 pub mod executor;

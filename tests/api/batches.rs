@@ -25,6 +25,22 @@ jobs:
   R: { group: ar, script: 'true' }
 ";
 
+/// B fails once and is tried again a second later.
+const LATE: &str = "
+groups: { gl: { due: '00:00' }, ar: {} }
+defaults: { type: SCRIPT, interpreter: sh, timeout_sec: 60 }
+jobs:
+  A: { group: gl, script: 'true' }
+  B:
+    group: gl
+    depends_on: [A]
+    idempotent: true
+    retry_count: 1
+    retry_delay_sec: 2
+    script: 'test \"$PROCESSION_ATTEMPT\" -gt 1'
+  R: { group: ar, script: 'true' }
+";
+
 /// Two batches of each group.
 async fn bench() -> Server {
     let server = Server::new().await;
@@ -88,6 +104,34 @@ async fn a_list_holds_what_was_asked_for_page_by_page_and_nothing_of_groups_not_
 }
 
 #[tokio::test]
+async fn why_a_batch_is_late_names_the_chain_and_its_causes() {
+    let server = Server::new().await;
+    server.apply(LATE).await;
+    let token = server.admin().await;
+    server.run(&json!({"batchNo": "202407", "group": "gl"}).to_string()).await;
+    let path = "/groups/gl/batches/202407/why-late";
+    let found = server.get(path, &token).await.is(200);
+    assert_eq!(
+        (&found["status"], texts(&found["chain"], "job")),
+        (&json!("SUCCESS"), vec!["A".into(), "B".into()])
+    );
+    assert!(found["late_by_ms"].as_i64() > Some(0), "{found}");
+    assert!(found["due"].is_string() && found["expected_late_by_ms"].is_null(), "{found}");
+    assert!(found["said"].as_str().is_some_and(|said| said.starts_with("Late by ")), "{found}");
+    assert_eq!(found["causes"].as_array().map(Vec::len), Some(1), "{found}");
+    let cause = &found["causes"][0];
+    assert_eq!((&cause["job"], &cause["kind"]), (&json!("B"), &json!("retries")));
+    // A batch that nothing delayed.
+    server.run(&json!({"batchNo": "202407", "group": "ar"}).to_string()).await;
+    let found = server.get("/groups/ar/batches/202407/why-late", &token).await.is(200);
+    assert_eq!(
+        (&found["due"], &found["late_by_ms"], &found["causes"]),
+        (&Value::Null, &Value::Null, &json!([]))
+    );
+    assert!(found["said"].as_str().is_some_and(|said| said.starts_with("What decides")), "{found}");
+}
+
+#[tokio::test]
 async fn what_one_does_not_see_is_not_there() {
     let server = bench().await;
     let viewer = server.token(&[("ar", Role::Viewer, &[])]).await;
@@ -96,6 +140,7 @@ async fn what_one_does_not_see_is_not_there() {
         "",
         "/why",
         "/eta",
+        "/why-late",
         "/differences",
         "/dag",
         "/states",
@@ -488,6 +533,7 @@ async fn a_large_batch() {
         &format!("{batch}?outputs=true"),
         &format!("{batch}/why"),
         &format!("{batch}/eta"),
+        &format!("{batch}/why-late"),
         &format!("{batch}/gantt"),
         &format!("{batch}/dag"),
         &format!("{batch}/dag"),

@@ -18,6 +18,7 @@ mod faults;
 mod four_eyes;
 mod house;
 mod keyboard;
+mod late;
 mod night;
 mod page;
 mod pages;

@@ -104,6 +104,8 @@ impl Browser {
                 "prefs": { "intl.accept_languages": lang, "intl.selected_languages": lang },
             },
             "goog:loggingPrefs": { "browser": "ALL" },
+            // The usual 30 s are too short for axe while the machine compiles.
+            "timeouts": { "script": 150_000 },
         });
         let Value::Object(wishes) = wishes else { unreachable!("an object was written") };
         let mut builder = ClientBuilder::new(HttpConnector::new());

@@ -131,8 +131,17 @@ fn a_plan_changes_no_byte_and_knows_the_past() {
     let of = |job: usize, key: &str| expected["jobs"][job][key].as_i64().expect("a number");
     assert!(of(0, "p50_ms") >= 50 && of(1, "p50_ms") >= 20, "{expected}");
     assert_eq!(of(2, "slack_ms"), of(0, "p50_ms") + of(1, "p50_ms") - of(2, "p50_ms"));
-    assert_eq!(expected["remaining_ms"], of(0, "p50_ms") + of(1, "p50_ms"));
-    assert!(expected["remaining_p95_ms"].as_i64() >= expected["remaining_ms"].as_i64());
+    // Of two tries either may be the next: half of all sums are no longer than this.
+    let left = expected["remaining_ms"].as_i64().expect("a number");
+    assert!(left >= of(0, "p50_ms") + of(1, "p50_ms"), "{expected}");
+    assert!(left <= of(0, "p95_ms") + of(1, "p95_ms"), "{expected}");
+    assert!(expected["remaining_p90_ms"].as_i64() >= Some(left));
+    // Two batches are no past to rely on.
+    let jobs = serde_json::json!(["LOAD", "TAX"]);
+    assert_eq!(
+        (&expected["certainty"], &expected["certainty_reason"], &expected["certainty_jobs"]),
+        (&"rough".into(), &"few_tries".into(), &jobs)
+    );
     for args in [
         &["plan", "dag.yaml", "--batch-no", "202407", "--against-batch", "202406"][..],
         &["plan", "--batch-no", "202407", "--type", "monthly"],
@@ -288,7 +297,7 @@ fn a_running_batch_tells_its_end_and_the_path_to_it() {
     }
     let (code, shown, error) = said(path, &["batch", "eta", "202406"]);
     assert_eq!(code, 0, "{error}");
-    for words in ["RUNNING, 2 of 3 jobs are over", "Expected end: ", "Critical path: TAX", "(p95: "]
+    for words in ["RUNNING, 2 of 3 jobs are over", "Expected end: ", "Critical path: TAX", "(p90: "]
     {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -317,7 +326,7 @@ fn progress_in_lines_tells_the_expected_end() {
     let (_, _, told) = said(path, &["run", "dag.yaml", "--batch-no", "202405"]);
     assert!(!told.contains("expected end in"), "{told}");
     let (_, _, told) = said(path, &["run", "dag.yaml", "--batch-no", "202406"]);
-    assert!(told.contains("expected end in ") && told.contains("(p95 "), "{told}");
+    assert!(told.contains("expected end in ") && told.contains("(p90 "), "{told}");
 }
 
 #[test]
@@ -335,4 +344,42 @@ fn a_picture_shows_what_decided_the_end_and_what_is_expected() {
     assert_eq!(critical(&planned), ["LOAD", "TAX"]);
     let estimate = planned["nodes"][0]["est_sec"].as_f64().expect("an estimate");
     assert!(estimate >= 0.05, "LOAD sleeps that long: {estimate}");
+}
+
+/// One slot: B waits for A, and fails once.
+const LATE: &str = "
+groups: { g: { max_parallel: 1, due: '00:00' } }
+defaults: { group: g, type: SCRIPT, interpreter: sh, timeout_sec: 60 }
+jobs:
+  A: { priority: 9, script: 'sleep 1.2' }
+  B:
+    idempotent: true
+    retry_count: 1
+    retry_delay_sec: 1
+    script: 'test \"$PROCESSION_ATTEMPT\" -gt 1'
+";
+
+#[test]
+fn a_late_batch_names_the_jobs_that_made_it_late() {
+    let folder = folder(LATE);
+    let path = folder.path();
+    run(path, "202407");
+    let (code, shown) = json(path, &["batch", "eta", "202407"]);
+    let why = &shown["why_late"];
+    assert_eq!((code, why["status"].as_str()), (0, Some("SUCCESS")));
+    assert!(why["late_by_ms"].as_i64() > Some(0), "{why}");
+    let chain = why["chain"].as_array().expect("a list");
+    assert_eq!((chain.len(), &chain[0]["job"]), (1, &Value::from("B")), "{why}");
+    let causes = why["causes"].as_array().expect("a list");
+    let cause = |kind: &str| {
+        causes.iter().find(|c| c["kind"] == kind).unwrap_or_else(|| panic!("{kind}: {why}"))
+    };
+    assert_eq!((&cause("slot")["job"], &cause("slot")["held_by"]), (&"B".into(), &"A".into()));
+    for kind in ["slot", "retries"] {
+        assert!(cause(kind)["delay_ms"].as_i64() >= Some(1_000), "{kind}: {why}");
+    }
+    let (_, shown, _) = said(path, &["batch", "eta", "202407"]);
+    assert!(shown.contains("Late by ") && shown.contains("for a slot, in use by A"), "{shown}");
+    let (_, shown, _) = said(path, &["--lang", "zh", "batch", "eta", "202407"]);
+    assert!(shown.contains("B 等待并发名额") && shown.contains("(A 占用)"), "{shown}");
 }

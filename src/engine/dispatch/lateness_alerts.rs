@@ -1,9 +1,11 @@
 //! When owners hear that something is late, or will be: timers of a batch, found when it is read, so that
 //! they outlive a process. What was missed meanwhile is told by the next beat.
 
+use crate::domain::batch::history::History;
 use crate::domain::dag::Node;
 use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
-use crate::domain::forecast::eta::{self, JobProgress};
+use crate::domain::forecast::delay::{DelayInput, DelayReport, JobTimes};
+use crate::domain::forecast::eta::{self, Forecast, JobProgress};
 use crate::domain::forecast::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::notice::Notice;
@@ -28,7 +30,7 @@ impl Active {
         if !missed.is_empty() {
             let whys = load.map_or_else(HashMap::new, |load| self.whys(load, now));
             for (at, alarm) in missed {
-                let (row, notices) = self.late_notices(at, alarm, &whys, now);
+                let (row, notices) = self.late_notices(at, alarm, &whys, total, now);
                 changes.told.push(LongRunningAlert::Late(self.batch.batch_id, at, alarm));
                 self.push_notices(row, notices, changes);
             }
@@ -41,6 +43,7 @@ impl Active {
         at: Millis,
         alarm: Alarm,
         whys: &HashMap<JobCode, Why>,
+        total: u32,
         now: Millis,
     ) -> (Option<QueueId>, Vec<Notice>) {
         let of = self.told_of(now);
@@ -66,7 +69,9 @@ impl Active {
             Alarm::Batch => {
                 let open = self.rows.iter().filter(|row| !row.status.is_final());
                 let open: Vec<&str> = open.map(|row| row.job_code.as_str()).collect();
-                (None, notice_late::batch_late(of, at, &open))
+                let history = self.alarms.history();
+                let why = self.delays(&history, None, total, now);
+                (None, notice_late::batch_late(of, at, &open, &why))
             }
         }
     }
@@ -83,13 +88,28 @@ impl Active {
         };
         let (is_told, foretold) = before.after(forecast.end.since(due));
         if is_told {
-            let notices =
-                notice_late::will_be_late(self.told_of(now), due, &forecast, foretold.times);
+            let why = self.delays(&history, Some(&forecast), total, now);
+            let (of, times) = (self.told_of(now), foretold.times);
+            let notices = notice_late::will_be_late(of, due, &forecast, &why, times);
             changes.told.push(LongRunningAlert::Forecast(self.batch.batch_id, foretold));
             self.push_notices(None, notices, changes);
         }
         // That it was told is known when it is committed.
         self.alarms.note_forecast(if is_told { before } else { foretold }, now);
+    }
+
+    /// What makes the batch late, as far as its rows know.
+    fn delays(
+        &self,
+        history: &History,
+        forecast: Option<&Forecast>,
+        total: u32,
+        now: Millis,
+    ) -> DelayReport {
+        let times: Vec<JobTimes> = self.rows.iter().map(JobTimes::from).collect();
+        let (snapshot, dag, opened) = (&self.snapshot, &self.dag, self.batch.create_time);
+        let input = DelayInput { snapshot, dag, times: &times, history, total, opened, now };
+        input.explain(&input.decisive_chain(forecast))
     }
 
     fn push_notices(&self, row: Option<QueueId>, notices: Vec<Notice>, changes: &mut Changes) {

@@ -126,6 +126,11 @@ impl Alarms {
         self.history.as_ref()?.get(code)
     }
 
+    /// How long the jobs of the group took; nothing of a batch that never asks.
+    pub(in crate::engine) fn history(&self) -> Arc<History> {
+        self.history.clone().unwrap_or_default()
+    }
+
     /// A try has ended, so the forecast may be another.
     pub(in crate::engine) fn heard_end(&mut self, now: Millis) {
         if let Some(foresight) = &mut self.forecast {

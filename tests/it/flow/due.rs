@@ -354,6 +354,10 @@ jobs: { A: { template: t }, B: { template: t, depends_on: [A] }, C: { template: 
     assert_eq!(told(&bench, "will_be_late").await, 1, "when something ended");
     assert_eq!(said(&bench, "will_be_late", "late by 5 min 00 s").await, 1);
     assert_eq!(said(&bench, "will_be_late", "B -> C").await, 1);
+    // Whose fault it is, and that one batch is no past to rely on.
+    let fault = "Expected to be late by 5 min 00 s: A took 20 min 00 s, usually 10 min 00 s";
+    assert_eq!(said(&bench, "will_be_late", fault).await, 1);
+    assert_eq!(said(&bench, "will_be_late", "rough: fewer than 5 good tries of B").await, 1);
     assert_eq!(said(&bench, "will_be_late", &due.to_string()).await, 1);
     // Memory that is read anew tells nothing again.
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;

@@ -3,6 +3,8 @@
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::batch::history::History;
+use procession::domain::dag::Node;
+use procession::domain::forecast::certainty::{Certainty, DoubtReason};
 use procession::domain::forecast::eta::{Forecast, JobProgress, forecast};
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::source::DialectName;
@@ -89,7 +91,9 @@ async fn a_history_made_by_running_tells_the_end(bench: Bench) {
     // The fourth batch, as it runs. One slot: all one after the other.
     let id = opened(&mut process, "202407").await;
     let fresh = expected(&bench, id).await.expect("expected");
-    assert_eq!((fresh.remaining(), fresh.open), (200 + 1_100 + 20 + 40, 4));
+    // Between the sum of the medians and what is longest of three tries each.
+    assert!((1_360..=1_500).contains(&fresh.remaining()), "{fresh:?}");
+    assert_eq!(fresh.open, 4);
     assert_eq!(fresh.bound.since(fresh.now), 200 + 1_100 + 20);
     assert_eq!(fresh.jobs[3].slack, Some(1_280));
     hop(&bench, &mut process, 150).await;
@@ -97,18 +101,24 @@ async fn a_history_made_by_running_tells_the_end(bench: Bench) {
     bench.clock.advance(400);
     let running = expected(&bench, id).await.expect("expected");
     let codes: Vec<u32> = running.path.iter().map(|n| n.0).collect();
-    assert_eq!((running.remaining(), codes), (700 + 20 + 40, vec![1, 2]));
+    assert!((760..=870).contains(&running.remaining()), "{running:?}");
+    assert_eq!(codes, [1, 2]);
     assert!(running.jobs[1].critical && !running.jobs[0].critical);
-    assert_eq!(running.end, bench.clock.now().plus(760));
     assert!(running.bad_end > running.end);
-    // It runs longer than ever: a tenth of its median is left, however long it goes on.
+    // It runs longer than ever: nobody knows how long, but it is not about to end.
+    assert_eq!(running.confidence.certainty, Certainty::Rough, "three tries are few");
     bench.clock.advance(60_000);
     let late = expected(&bench, id).await.expect("expected");
-    assert_eq!(late.remaining(), 110 + 20 + 40);
+    assert!(late.remaining() > 20_000, "{late:?}");
+    let doubt = late.confidence.doubt.expect("a reason");
+    assert_eq!(
+        (late.confidence.certainty, doubt.reason, doubt.jobs),
+        (Certainty::Unknown, DoubtReason::Overran, vec![Node(1)])
+    );
     // It fails, and all of it is before us again.
     hop(&bench, &mut process, 0).await;
     let again = expected(&bench, id).await.expect("expected");
-    assert_eq!(again.remaining(), 1_100 + 20 + 40);
+    assert!((1_160..=1_270).contains(&again.remaining()), "{again:?}");
     for ms in [1_000, 20, 40] {
         hop(&bench, &mut process, ms).await;
     }

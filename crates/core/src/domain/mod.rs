@@ -19,7 +19,7 @@
 //! - batch: batch, param_preview, open_check, history, span
 //! - cluster: node_placement, silent_node, lease, metadata_gap, skew, poll_interval
 //! - dispatch: readiness, slots, ready, deferral, why, settlement
-//! - forecast: slack, timeline, eta, lateness, dry_run
+//! - forecast: slack, timeline, remaining, simulation, certainty, eta, lateness, delay, delay_words, dry_run
 //! - action: rerun, action_effects, action, refusal, action_plan
 //! - xxl: xxl_run, xxl_tables, executor_run
 //! - notice: notice, notice_batch, notice_late, notice_trigger, notice_change

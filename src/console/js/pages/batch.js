@@ -32,6 +32,7 @@ import {
   time,
   toast,
 } from '../ui.js';
+import { expectedEnd, latePanel } from './batch_outlook.js';
 
 const TABS = [
   ['dag', 'dag'],
@@ -158,10 +159,12 @@ export async function mount(el, ctx) {
       }),
     );
     if (held) head.querySelector(`[data-focus="${CSS.escape(held)}"]`)?.focus();
+    late.update(batch);
   }
 
+  const late = latePanel(at, tabCtx.openJob);
   keep(await api.get(at));
-  put(el, head, bar, body);
+  put(el, head, late.el, bar, body);
   drawHead();
   await showTab(ctx.params.tab, ctx.query);
   if (ctx.query.get('job')) tabCtx.openJob(ctx.query.get('job'));
@@ -237,7 +240,6 @@ function header({ batch, group, no, refresh, openJob: open, pick }) {
     .filter((j) => isBad(j.status) && j.status !== 'UPSTREAM_FAILED')
     .sort((a, b) => rank(a.status) - rank(b.status));
   const blocked = (batch.jobs ?? []).filter((j) => j.status === 'UPSTREAM_FAILED').length;
-  const expected = batch.eta?.expected;
   const run = store.why('run', group);
   const whole = (what, verb, kind, lead) =>
     confirmReason({
@@ -330,17 +332,7 @@ function header({ batch, group, no, refresh, openJob: open, pick }) {
           ? [t('batch.runs_since'), since(batch.create_time)]
           : [t('batch.took'), duration(Date.parse(batch.end_time) - Date.parse(batch.create_time))],
         is
-          ? [
-              t('batch.expected'),
-              expected
-                ? h(
-                    'span',
-                    time(expected.end, { seconds: true }),
-                    expected.end_p95 &&
-                      h('span.muted', { title: t('batch.p95_hint') }, ' (p95 ', time(expected.end_p95), ')'),
-                  )
-                : null,
-            ]
+          ? [t('batch.expected'), expectedEnd(batch.eta)]
           : [t('batch.ended'), time(batch.end_time, { seconds: true })],
         [
           t('due.due'),

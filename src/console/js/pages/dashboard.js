@@ -281,7 +281,11 @@ export function outlook(x) {
   const isLate = x.is_late ?? x.eta?.is_late;
   return h(
     'span',
-    expected ? time(expected) : h('span.none', '–'),
+    x.certainty === 'unknown'
+      ? h('span.muted', { title: expected && `${t('batch.at_a_guess')} ${timeText(expected)}` }, t('sure.unknown'))
+      : expected
+        ? time(expected)
+        : h('span.none', '–'),
     x.due && h('span', { class: isLate ? 'late' : 'muted' }, ` / ${timeText(x.due)}`),
     isLate ? h('span.late', ` ${t('due.late')}`) : x.will_be_late && h('span.late', ` ${t('due.will_be_late')}`),
   );

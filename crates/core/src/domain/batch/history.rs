@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// How many tries of a job are looked at. Twenty month-ends are more than a year and a half; what
 /// is older ran on other machines and other data.
 pub const TRIES: usize = 20;
+/// Good tries of a job without which nothing is usual.
+pub const TRIES_NEEDED: usize = 5;
 /// No try counts for longer than this, a hundred years in milliseconds: a clock that was wrong once
 /// must not overflow a sum.
 const LONGEST: i64 = 100 * 365 * 86_400_000;
@@ -34,10 +36,8 @@ pub fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
 impl Durations {
     /// What tries say, newest first; `None` when there are none.
     pub fn of(newest_first: &[i64]) -> Option<Self> {
-        let mut sorted: Vec<i64> =
-            newest_first.iter().take(TRIES).map(|ms| (*ms).clamp(0, LONGEST)).collect();
-        let last = *sorted.first()?;
-        sorted.sort_unstable();
+        let last = newest_first.first()?.clamp(&0, &LONGEST).to_owned();
+        let sorted = counted(newest_first);
         let at = |percent| percentile(&sorted, percent);
         Some(Self { tries: sorted.len(), p50: at(50)?, p95: at(95)?, last })
     }
@@ -47,6 +47,14 @@ impl Durations {
     pub fn drift(&self) -> Option<i64> {
         (self.p50 > 0).then(|| (self.last - self.p50).saturating_mul(100) / self.p50)
     }
+}
+
+/// The tries that count, in order.
+fn counted(newest_first: &[i64]) -> Vec<i64> {
+    let counted = newest_first.iter().take(TRIES).map(|ms| (*ms).clamp(0, LONGEST));
+    let mut sorted: Vec<i64> = counted.collect();
+    sorted.sort_unstable();
+    sorted
 }
 
 /// Where an estimate comes from.
@@ -73,7 +81,21 @@ pub struct Estimate {
 /// Durations by job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    of: BTreeMap<JobCode, Durations>,
+    of: BTreeMap<JobCode, Past>,
+}
+
+/// The tries of one job that count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Past {
+    durations: Durations,
+    sorted: Vec<i64>,
+}
+
+impl Past {
+    fn of(newest_first: &[i64]) -> Option<Self> {
+        let durations = Durations::of(newest_first)?;
+        Some(Self { durations, sorted: counted(newest_first) })
+    }
 }
 
 impl History {
@@ -83,19 +105,24 @@ impl History {
         for (code, ms) in tries {
             by_job.entry(code).or_default().push(ms);
         }
-        let of = by_job.into_iter().filter_map(|(code, ms)| Some((code, Durations::of(&ms)?)));
+        let of = by_job.into_iter().filter_map(|(code, ms)| Some((code, Past::of(&ms)?)));
         Self { of: of.collect() }
     }
 
     /// What is known of a job.
     pub fn get(&self, code: &JobCode) -> Option<&Durations> {
-        self.of.get(code)
+        self.of.get(code).map(|past| &past.durations)
+    }
+
+    /// Its tries that count, in order; none of a job without history.
+    pub fn tries(&self, code: &JobCode) -> &[i64] {
+        self.of.get(code).map_or(&[], |past| &past.sorted)
     }
 
     /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
     pub fn learn(&mut self, code: &JobCode, ms: i64) {
-        if let Some(durations) = Durations::of(&[ms]) {
-            self.of.entry(code.clone()).or_insert(durations);
+        if let Some(past) = Past::of(&[ms]) {
+            self.of.entry(code.clone()).or_insert(past);
         }
     }
 

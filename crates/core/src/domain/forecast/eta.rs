@@ -7,8 +7,11 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::deferral;
 use crate::domain::dispatch::readiness::Rules;
 use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::forecast::certainty::{Certainty, Confidence, JudgedForecast};
+use crate::domain::forecast::remaining::Remaining;
+use crate::domain::forecast::simulation::{Ends, simulate};
 use crate::domain::forecast::slack::{Left, Stage, passes};
-use crate::domain::forecast::timeline::{AGEING_MS, Open, play};
+use crate::domain::forecast::timeline::{AGEING_MS, Open, Timeline, play};
 use crate::domain::id::JobCode;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::job::trigger_rule::{Decision, Tally, TriggerRule, edge};
@@ -64,10 +67,12 @@ pub struct Forecast {
     pub now: Millis,
     /// Parallel to the jobs.
     pub jobs: Vec<Expected>,
-    /// When the last job ends.
+    /// When the last job ends, in half of the cases.
     pub end: Millis,
-    /// When it ends in a bad case.
+    /// When it ends in a bad case: in nine of ten it is over by then.
     pub bad_end: Millis,
+    /// How far that can be relied on.
+    pub confidence: Confidence,
     /// When it would end if slots were free for all: the end of the critical path.
     pub bound: Millis,
     /// The chain of open jobs without slack that decides `bound`, in the order of running.
@@ -114,50 +119,101 @@ pub fn forecast(
 ) -> Option<Forecast> {
     let estimates = history.estimates(snapshot.jobs.iter().map(|j| &j.code))?;
     let stages = stages(snapshot, dag, standing);
+    let others = medians(snapshot, history);
+    let rests: Vec<Remaining<'_>> = (snapshot.jobs.iter().zip(standing).zip(&stages))
+        .map(|((job, standing), stage)| {
+            let tries = history.tries(&job.code);
+            let tries = if tries.is_empty() { &others } else { tries };
+            Remaining::of(tries, elapsed(standing, *stage, now))
+        })
+        .collect();
     let deferrals = match deferral::is_worth_it(snapshot, total) {
         true => deferral::deferrals_by_history(snapshot, dag, history, AGEING_MS),
         false => Vec::new(),
     };
-    let jobs = snapshot.jobs.iter().zip(standing).zip(&estimates).zip(&stages);
-    let open: Vec<Option<Open>> = jobs
-        .enumerate()
-        .map(|(at, (((job, standing), estimate), stage))| {
-            let left = left(standing, estimate, (*stage)?, now);
+    let open: Vec<Option<Open>> = (snapshot.jobs.iter().zip(standing).enumerate())
+        .map(|(at, (job, standing))| {
+            let left = left(standing, &rests[at], stages[at]?, now);
             let deferral = deferrals.get(at).copied().unwrap_or(0);
             Some(Open { left, priority: job.priority, needs: Needs::of(job), deferral })
         })
         .collect();
-    let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
-    let passes = passes(dag, &left, now);
-    let timeline = play(dag, &open, limits(snapshot, total), now);
-    let expected = |i: usize| Expected {
-        estimate: estimates[i],
-        // A job that waits to be tried again has a start behind it that is not the one meant here.
-        start: match stages[i] {
-            Some(Stage::Running) | None => standing[i].start,
-            Some(_) => timeline.runs[i].map(|run| run.start),
-        },
-        end: timeline.runs[i].map_or(standing[i].end, |run| Some(run.end)),
-        slack: passes.slack[i],
-        critical: passes.slack[i] == Some(0),
-        turn: timeline.runs[i].map(|r| r.turn),
-    };
-    let which = |test: &dyn Fn(usize) -> bool| -> Vec<Node> {
-        (0..left.len()).filter(|i| test(*i)).map(|i| Node(i as u32)).collect()
-    };
-    let is_open = |i: usize| left[i].is_some();
-    Some(Forecast {
-        now,
-        jobs: (0..left.len()).map(expected).collect(),
-        end: timeline.end,
-        bad_end: timeline.bad_end,
-        bound: passes.end,
-        path: passes.path,
-        open: left.iter().flatten().count(),
-        assumed: which(&|i| is_open(i) && estimates[i].basis == Basis::Assumed),
-        held: which(&|i| is_open(i) && standing[i].status == QueueStatus::Held),
-        left_out: which(&|i| !is_open(i) && !standing[i].status.is_final()),
-    })
+    let limits = limits(snapshot, total);
+    let ends = simulate(dag, &open, &rests, &limits, now);
+    let timeline = play(dag, &open, limits, now);
+    let medians = Medians { estimates: &estimates, stages: &stages, standing, open: &open };
+    let mut forecast = medians.lay_out(dag, &timeline, now);
+    if let Some(Ends { p50, p90 }) = ends {
+        // No job ends after the batch.
+        forecast.end = p50.max(timeline.end);
+        forecast.bad_end = p90.max(forecast.end);
+    }
+    forecast.confidence = Confidence::judge(&JudgedForecast {
+        snapshot,
+        statuses: &standing.iter().map(|s| s.status).collect::<Vec<_>>(),
+        is_open: &open.iter().map(Option::is_some).collect::<Vec<_>>(),
+        rests: &rests,
+        assumed: &forecast.assumed,
+        held: &forecast.held,
+        path: &forecast.path,
+        remaining_ms: forecast.remaining(),
+        bad_remaining_ms: forecast.bad_remaining(),
+    });
+    Some(forecast)
+}
+
+/// What a forecast by medians alone is made of; each runs parallel to the jobs.
+struct Medians<'a> {
+    estimates: &'a [Estimate],
+    stages: &'a [Option<Stage>],
+    standing: &'a [JobProgress],
+    open: &'a [Option<Open>],
+}
+
+impl Medians<'_> {
+    /// The forecast, whose confidence is not judged yet.
+    fn lay_out(&self, dag: &Dag, timeline: &Timeline, now: Millis) -> Forecast {
+        let Self { estimates, stages, standing, open } = *self;
+        let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
+        let passes = passes(dag, &left, now);
+        let expected = |i: usize| Expected {
+            estimate: estimates[i],
+            // A job that waits to be tried again has a start behind it that is not the one meant here.
+            start: match stages[i] {
+                Some(Stage::Running) | None => standing[i].start,
+                Some(_) => timeline.runs[i].map(|run| run.start),
+            },
+            end: timeline.runs[i].map_or(standing[i].end, |run| Some(run.end)),
+            slack: passes.slack[i],
+            critical: passes.slack[i] == Some(0),
+            turn: timeline.runs[i].map(|r| r.turn),
+        };
+        let which = |test: &dyn Fn(usize) -> bool| -> Vec<Node> {
+            (0..left.len()).filter(|i| test(*i)).map(|i| Node(i as u32)).collect()
+        };
+        let is_open = |i: usize| left[i].is_some();
+        Forecast {
+            now,
+            jobs: (0..left.len()).map(expected).collect(),
+            end: timeline.end,
+            bad_end: timeline.bad_end,
+            confidence: Confidence { certainty: Certainty::Sure, doubt: None },
+            bound: passes.end,
+            path: passes.path,
+            open: left.iter().flatten().count(),
+            assumed: which(&|i| is_open(i) && estimates[i].basis == Basis::Assumed),
+            held: which(&|i| is_open(i) && standing[i].status == QueueStatus::Held),
+            left_out: which(&|i| !is_open(i) && !standing[i].status.is_final()),
+        }
+    }
+}
+
+/// What stands in for the past of a job that has none: what the other jobs of the batch usually take.
+fn medians(snapshot: &Snapshot, history: &History) -> Vec<i64> {
+    let known = snapshot.jobs.iter().filter_map(|job| history.get(&job.code));
+    let mut medians: Vec<i64> = known.map(|durations| durations.p50).collect();
+    medians.sort_unstable();
+    medians
 }
 
 /// What is expected of a batch that is opened at `now`.
@@ -181,20 +237,29 @@ pub fn of_plan(
 /// The chain of jobs that decided when a batch that is over ended: the job that ended last, the parent
 /// of it that ended last, and so on back to a job without parents; in the order of running.
 pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
-    let end = |node: &Node| ends.get(node.at()).copied().flatten();
-    // Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
-    let last = |nodes: &mut dyn Iterator<Item = Node>| -> Option<Node> {
-        let ended = nodes.filter(|n| end(n).is_some());
-        ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
-    };
+    match last_ended(&mut dag.in_order().iter().copied(), ends) {
+        Some(last) => [decisive_before(dag, ends, last), vec![last]].concat(),
+        None => Vec::new(),
+    }
+}
+
+/// The same of what came before one job: without it.
+pub fn decisive_before(dag: &Dag, ends: &[Option<Millis>], job: Node) -> Vec<Node> {
     let mut chain = Vec::new();
-    let mut at = last(&mut dag.in_order().iter().copied());
+    let mut at = last_ended(&mut dag.parents(job), ends);
     while let Some(node) = at {
         chain.push(node);
-        at = last(&mut dag.parents(node));
+        at = last_ended(&mut dag.parents(node), ends);
     }
     chain.reverse();
     chain
+}
+
+/// Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
+fn last_ended(nodes: &mut dyn Iterator<Item = Node>, ends: &[Option<Millis>]) -> Option<Node> {
+    let end = |node: &Node| ends.get(node.at()).copied().flatten();
+    let ended = nodes.filter(|n| end(n).is_some());
+    ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
 }
 
 /// What each job waits for if from now on all goes well: every body succeeds, every condition on an
@@ -257,26 +322,22 @@ fn gate(rule: TriggerRule) -> Stage {
     }
 }
 
-/// What is left of a job that has not ended.
-fn left(standing: &JobProgress, estimate: &Estimate, stage: Stage, now: Millis) -> Left {
-    let Estimate { p50, p95, .. } = *estimate;
-    if stage != Stage::Running {
-        let from = standing.not_before.unwrap_or(now).max(now);
-        return Left { stage, from, ms: p50, spread: p95 - p50 };
+/// How long a job runs already; 0 of one that does not.
+fn elapsed(standing: &JobProgress, stage: Option<Stage>, now: Millis) -> i64 {
+    match stage {
+        Some(Stage::Running) => now.since(standing.start.unwrap_or(now)).max(0),
+        _ => 0,
     }
-    let elapsed = now.since(standing.start.unwrap_or(now)).max(0);
-    let ms = remaining(estimate, elapsed);
-    Left { stage, from: now, ms, spread: (p95 - elapsed - ms).max(0) }
 }
 
-/// What is left of a job that has run for `elapsed`. Once it has run longer than half of its
-/// forerunners it is expected to take as long as a bad one, and beyond that always another tenth of
-/// the median: it may end at any moment, but "now" has been wrong each time so far.
-fn remaining(estimate: &Estimate, elapsed: i64) -> i64 {
-    if elapsed < estimate.p50 {
-        return estimate.p50 - elapsed;
-    }
-    (estimate.p95 - elapsed).max(estimate.p50 / 10)
+/// What is left of a job that has not ended.
+fn left(standing: &JobProgress, rest: &Remaining<'_>, stage: Stage, now: Millis) -> Left {
+    let from = match stage {
+        Stage::Running => now,
+        _ => standing.not_before.unwrap_or(now).max(now),
+    };
+    let ms = rest.median();
+    Left { stage, from, ms, spread: rest.p90() - ms }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a batch's times ask for, and whether it and its jobs keep them. Late is what is still to be done;
 //! what is done, or given up, is late no more.
 
-use crate::domain::batch::history::Durations;
+use crate::domain::batch::history::{Durations, TRIES_NEEDED};
 use crate::domain::batch::{Batch, Snapshot, zone_of};
 use crate::domain::dag::Node;
 use crate::domain::id::QueueId;
@@ -12,8 +12,6 @@ use crate::domain::time::Millis;
 use chrono_tz::Tz;
 use std::collections::HashMap;
 
-/// Good tries of a job without which nothing is usual.
-pub const TRIES_NEEDED: usize = 5;
 /// A try is not slow before it takes so much longer than usual: a job of two seconds that takes five
 /// wakes nobody.
 pub const SLOW_OVER_MS: i64 = 60_000;

@@ -46,7 +46,8 @@ pub struct Timeline {
     pub runs: Vec<Option<Run>>,
     /// When the last has ended.
     pub end: Millis,
-    /// When the last has ended in a bad case; see `docs/plan-and-eta.md`.
+    /// When the last has ended in a bad case, by adding up the spreads; what a batch too large to be
+    /// played often goes by. See `docs/plan-and-eta.md`.
     pub bad_end: Millis,
 }
 

@@ -4,6 +4,8 @@
 use crate::domain::batch::history::Durations;
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dispatch::why::Why;
+use crate::domain::forecast::delay::DelayReport;
+use crate::domain::forecast::delay_words::Punctuality;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::job::JobDef;
 use crate::domain::job::queue::QueueEntry;
@@ -110,7 +112,7 @@ pub fn late_finish(of: Of<'_>, job: Job<'_>, due: Millis, why: Option<&Why>) -> 
 }
 
 /// A batch that has not ended when it is due; `open` are its jobs that have not.
-pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str]) -> Vec<Notice> {
+pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str], why: &DelayReport) -> Vec<Notice> {
     let (no, group) = (&of.batch.values.batch_no, &of.snapshot.group);
     let headline = Both::new(
         format!(
@@ -132,13 +134,20 @@ pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str]) -> Vec<Notice> {
             (("Due", "应完成"), due.to_string()),
             (("Open jobs", "未结束作业"), format!("{}: {}", open.len(), open.join(", "))),
         ],
-        notes: Vec::new(),
+        notes: of.delay(why, Punctuality::Late(of.now.since(due))),
         release: None,
     })
 }
 
 /// A batch that its forecast says will be late; told the `times`-th time.
-pub fn will_be_late(of: Of<'_>, due: Millis, forecast: &Forecast, times: u32) -> Vec<Notice> {
+pub fn will_be_late(
+    of: Of<'_>,
+    due: Millis,
+    forecast: &Forecast,
+    why: &DelayReport,
+    times: u32,
+) -> Vec<Notice> {
+    let late = forecast.end.since(due);
     let (no, group) = (&of.batch.values.batch_no, &of.snapshot.group);
     let by = span_words(forecast.end.since(due));
     let codes: Vec<&str> =
@@ -165,7 +174,8 @@ pub fn will_be_late(of: Of<'_>, due: Millis, forecast: &Forecast, times: u32) ->
             (("In a bad case", "较坏情况"), forecast.bad_end.to_string()),
             (("Critical path", "关键路径"), codes.join(" -> ")),
         ],
-        notes: Vec::new(),
+        notes: [vec![of.certainty(forecast)], of.delay(why, Punctuality::WillBeLate(late))]
+            .concat(),
         release: None,
     })
 }
@@ -227,6 +237,21 @@ impl Of<'_> {
     /// `202407 (month_end)`
     fn named(&self) -> String {
         format!("{} ({})", self.batch.values.batch_no, self.snapshot.group.code)
+    }
+
+    /// How sure a forecast is.
+    fn certainty(&self, forecast: &Forecast) -> Both {
+        let words = |lang| forecast.confidence.describe(self.snapshot, lang);
+        Both::new(
+            format!("How sure this is: {}.", words(Lang::En)),
+            format!("可靠程度:{}。", words(Lang::Zh)),
+        )
+    }
+
+    /// What makes a batch late.
+    fn delay(&self, why: &DelayReport, is: Punctuality) -> Vec<Both> {
+        let words = |lang| why.sentence(self.snapshot, is, lang);
+        words(Lang::En).zip(words(Lang::Zh)).map(|(en, zh)| Both::new(en, zh)).into_iter().collect()
     }
 
     /// Why a job stands where it does.

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::domain::dag::Node;
+use crate::domain::forecast::certainty::{Certainty, Confidence};
+use crate::domain::forecast::delay::{ChainLink, DelayCause, DelayKind};
 use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::{Group, Shared};
@@ -79,16 +81,33 @@ fn each_event_of_a_batch_says_what_and_under_which_key() {
     let (batch, snapshot, _) = setting();
     let of = Of { batch: &batch, snapshot: &snapshot, now: Millis(7_200_000) };
     let at = Millis(3_600_000);
+    let link =
+        ChainLink { job: Node(0), waited_ms: 0, ran_ms: Some(7_200_000), usual_ms: Some(60_000) };
+    let cause = DelayCause {
+        job: Node(0),
+        kind: DelayKind::TookLonger,
+        ms: 7_140_000,
+        took: Some((7_200_000, 60_000)),
+        resource: None,
+        held_by: None,
+    };
+    let why = DelayReport { chain: vec![link], causes: vec![cause] };
     check(
-        &batch_late(of, at, &["GL_POST", "TB"]),
+        &batch_late(of, at, &["GL_POST", "TB"], &why),
         ["late_finish", "late_finish:b7:3600000", "batch 202407 (month_end) is late"],
-        ["2: GL_POST, TB", "至今未结束", "应完成: 1970", "batch show 202407"],
+        [
+            "2: GL_POST, TB",
+            "已晚 1 h 00 min:GL_POST 耗时 2 h",
+            "Late by 1 h 00 min: GL_POST took 2 h",
+            "usually 1 min",
+        ],
     );
     let forecast = Forecast {
         now: of.now,
         jobs: vec![],
         end: Millis(9_000_000),
         bad_end: Millis(9_600_000),
+        confidence: Confidence { certainty: Certainty::Sure, doubt: None },
         bound: Millis(9_000_000),
         path: vec![Node(0)],
         open: 1,
@@ -98,8 +117,13 @@ fn each_event_of_a_batch_says_what_and_under_which_key() {
     };
     let subject = "batch 202407 (month_end) will be late by 1 h 30 min";
     check(
-        &will_be_late(of, at, &forecast, 2),
+        &will_be_late(of, at, &forecast, &why, 2),
         ["will_be_late", "will_be_late:7:3600000:2", subject],
-        ["1970-01-01T02:30", "关键路径: GL_POST", "预计晚 1 h 30 min", "1970-01-01T02:40"],
+        [
+            "1970-01-01T02:30",
+            "How sure this is: sure.",
+            "预计晚 1 h 30 min:GL_POST",
+            "1970-01-01T02:40",
+        ],
     );
 }

@@ -1,0 +1,117 @@
+//! Why a batch is late, as one sentence.
+
+use crate::domain::batch::Snapshot;
+use crate::domain::dag::Node;
+use crate::domain::forecast::delay::{DelayCause, DelayKind, DelayReport};
+use crate::domain::text::lang::Lang;
+use crate::domain::time::span_words;
+
+/// So many causes are named; more make no sentence.
+const NAMED: usize = 3;
+
+/// Whether a batch keeps its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Punctuality {
+    /// It is late, or was when it ended, by so many milliseconds.
+    Late(i64),
+    /// By its forecast it will be.
+    WillBeLate(i64),
+    /// It is in time, or nothing says when it is due.
+    InTime,
+}
+
+impl DelayReport {
+    /// The sentence; `None` where there is neither a chain nor anything late.
+    pub fn sentence(&self, snapshot: &Snapshot, is: Punctuality, lang: Lang) -> Option<String> {
+        if self.chain.is_empty() {
+            return None;
+        }
+        let head = match (is, lang) {
+            (Punctuality::Late(ms), Lang::En) => format!("Late by {}: ", span_words(ms)),
+            (Punctuality::Late(ms), Lang::Zh) => format!("已晚 {}:", span_words(ms)),
+            (Punctuality::WillBeLate(ms), Lang::En) => {
+                format!("Expected to be late by {}: ", span_words(ms))
+            }
+            (Punctuality::WillBeLate(ms), Lang::Zh) => format!("预计晚 {}:", span_words(ms)),
+            (Punctuality::InTime, Lang::En) => "What decides the end: ".to_owned(),
+            (Punctuality::InTime, Lang::Zh) => "决定结束时间的作业:".to_owned(),
+        };
+        let more = self.causes.len().saturating_sub(NAMED);
+        let named = self.causes.iter().take(NAMED).map(|cause| cause.describe(snapshot, lang));
+        let mut parts: Vec<String> = named.collect();
+        if more > 0 {
+            parts.push(match lang {
+                Lang::En => format!("and {more} more"),
+                Lang::Zh => format!("另有 {more} 项"),
+            });
+        }
+        if parts.is_empty() {
+            let codes: Vec<&str> = self.chain.iter().map(|link| code(snapshot, link.job)).collect();
+            let chain = crate::domain::text::clip(&codes.join(" -> "), 300);
+            parts.push(match lang {
+                Lang::En => format!("{chain}, none of which took longer than usual or waited"),
+                Lang::Zh => format!("{chain},均未超过往常耗时,也未等待"),
+            });
+        }
+        let (between, end) = (lang.pick("; ", ";"), lang.pick(".", "。"));
+        Some(format!("{head}{}{end}", parts.join(between)))
+    }
+}
+
+fn code(snapshot: &Snapshot, job: Node) -> &str {
+    snapshot.jobs[job.at()].code.as_str()
+}
+
+impl DelayCause {
+    /// A part of a sentence: `GL_POST took 41 min, usually 18 min (+23 min)`.
+    pub fn describe(&self, snapshot: &Snapshot, lang: Lang) -> String {
+        match lang {
+            Lang::En => self.in_english(snapshot),
+            Lang::Zh => self.in_chinese(snapshot),
+        }
+    }
+
+    fn in_english(&self, snapshot: &Snapshot) -> String {
+        let (job, span) = (code(snapshot, self.job), span_words(self.ms));
+        let (took, usual) = self.took.unwrap_or_default();
+        let (took, usual) = (span_words(took), span_words(usual));
+        let name = self.resource.as_deref().unwrap_or_default();
+        let by = self.held_by.map(|node| format!(", in use by {}", code(snapshot, node)));
+        let by = by.unwrap_or_default();
+        match self.kind {
+            DelayKind::TookLonger => format!("{job} took {took}, usually {usual} (+{span})"),
+            DelayKind::Approval => {
+                format!("{job} waited {took} for approval, usually {usual} (+{span})")
+            }
+            DelayKind::Retries => format!("{job} was retried for {span}"),
+            DelayKind::Held => format!("{job} was held for {span}"),
+            DelayKind::StartedOver => format!("{job} was started over after {span}"),
+            DelayKind::OtherBatch => format!("{job} waited {span} for {name}"),
+            DelayKind::Lock => format!("{job} waited {span} for lock {name}{by}"),
+            DelayKind::Pool => format!("{job} waited {span} for room in {name}{by}"),
+            DelayKind::Slot => format!("{job} waited {span} for a slot{by}"),
+            DelayKind::LateStart => format!("{job} started {span} late"),
+        }
+    }
+
+    fn in_chinese(&self, snapshot: &Snapshot) -> String {
+        let (job, span) = (code(snapshot, self.job), span_words(self.ms));
+        let (took, usual) = self.took.unwrap_or_default();
+        let (took, usual) = (span_words(took), span_words(usual));
+        let name = self.resource.as_deref().unwrap_or_default();
+        let by = self.held_by.map(|node| format!("({} 占用)", code(snapshot, node)));
+        let by = by.unwrap_or_default();
+        match self.kind {
+            DelayKind::TookLonger => format!("{job} 耗时 {took},往常 {usual}(多 {span})"),
+            DelayKind::Approval => format!("{job} 等待审批 {took},往常 {usual}(多 {span})"),
+            DelayKind::Retries => format!("{job} 因重试多用 {span}"),
+            DelayKind::Held => format!("{job} 被挂起 {span}"),
+            DelayKind::StartedOver => format!("{job} 在 {span} 后才被重跑"),
+            DelayKind::OtherBatch => format!("{job} 等待 {name} {span}"),
+            DelayKind::Lock => format!("{job} 等待锁 {name} {span}{by}"),
+            DelayKind::Pool => format!("{job} 等待 {name} 的名额 {span}{by}"),
+            DelayKind::Slot => format!("{job} 等待并发名额 {span}{by}"),
+            DelayKind::LateStart => format!("{job} 晚启动 {span}"),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How much longer a job takes, given that it already runs so long: its own past, less the tries that
+//! were over by now.
+
+use crate::domain::batch::history::TRIES_NEEDED;
+
+/// Beyond this quantile a tail is not drawn: one job in a hundred that never ends would decide every
+/// forecast.
+const TAIL_END: f64 = 0.99;
+/// A job has overrun everything when it has run for this part of its longest try longer than that, and
+/// for at least `OVERRUN_LEAST_MS`: a job of five milliseconds that takes eight is no news.
+const OVERRUN_PART: i64 = 10;
+const OVERRUN_LEAST_MS: i64 = 1_000;
+
+/// What is known of the rest of one try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remaining<'a> {
+    /// Durations of the past that are longer than `elapsed`, in order.
+    longer: &'a [i64],
+    /// How many durations there are in all.
+    tries: usize,
+    /// The longest and the median of all of them.
+    longest: i64,
+    median: i64,
+    /// So long it runs already; 0 when it has not started.
+    elapsed: i64,
+}
+
+impl<'a> Remaining<'a> {
+    /// By durations of the past, in order, at least one.
+    pub fn of(sorted: &'a [i64], elapsed: i64) -> Self {
+        // A try that has not started may take nothing at all.
+        let over = match elapsed {
+            0 => 0,
+            _ => sorted.partition_point(|ms| *ms <= elapsed),
+        };
+        let median = sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+        let longest = sorted.last().copied().unwrap_or(0);
+        let longer = sorted.get(over..).unwrap_or_default();
+        Self { longer, tries: sorted.len(), longest, median, elapsed }
+    }
+
+    /// It runs longer than every try of the past.
+    pub fn is_beyond_all(&self) -> bool {
+        self.longer.is_empty()
+    }
+
+    /// It runs so much longer than every try of the past that the past says nothing about it.
+    pub fn has_overrun(&self) -> bool {
+        let over = self.elapsed.saturating_sub(self.longest);
+        self.is_beyond_all() && over > (self.longest / OVERRUN_PART).max(OVERRUN_LEAST_MS)
+    }
+
+    /// How many tries of the past it is judged by.
+    pub fn tries(&self) -> usize {
+        self.tries
+    }
+
+    /// The longest of them.
+    pub fn longest(&self) -> i64 {
+        self.longest
+    }
+
+    /// How long it runs already.
+    pub fn elapsed(&self) -> i64 {
+        self.elapsed
+    }
+
+    /// As often longer as shorter: the nearest rank of the tries that took longer than it runs now.
+    pub fn median(&self) -> i64 {
+        match self.longer.get(self.longer.len().saturating_sub(1) / 2) {
+            Some(ms) => ms - self.elapsed,
+            None => self.beyond(0.5),
+        }
+    }
+
+    /// Nine of ten are over by then.
+    pub fn p90(&self) -> i64 {
+        self.at(0.9).max(self.median())
+    }
+
+    /// The rest at a quantile from 0 to 1. A try that has not started takes as long as one of the past. Of
+    /// one that outlived some of them it is less and less sure: with `k` left, it is as likely longer than
+    /// all of these as it is to lie before any one of them, one part in `k + 1`. A past of a few tries says
+    /// nothing of its own tail.
+    pub fn at(&self, quantile: f64) -> i64 {
+        let known = self.longer.len();
+        let outlived = (self.tries - known) as f64 / self.tries.max(1) as f64;
+        let beyond = match known {
+            0 => 1.0,
+            _ if self.tries < TRIES_NEEDED => 0.0,
+            _ => outlived / (known + 1) as f64,
+        };
+        let within = 1.0 - beyond;
+        if known == 0 || quantile >= within && beyond > 0.0 {
+            return self.beyond((quantile - within) / beyond);
+        }
+        let place = (quantile / within * known as f64) as usize;
+        self.longer.get(place.min(known - 1)).map_or(0, |ms| ms - self.elapsed)
+    }
+
+    /// Past everything that was seen. What is over is measured from the median: by half of the cases it
+    /// grows by two fifths, by nine of ten to three times as much. So an overrun of a minute is expected
+    /// to last for some half a minute, one of ten hours for hours, and never for no time at all.
+    fn beyond(&self, quantile: f64) -> i64 {
+        let reached = self.longest.max(self.elapsed);
+        let over = (reached - self.median).max(reached / 10).max(1);
+        let growth = 1.0 / (1.0 - quantile.clamp(0.0, TAIL_END)).sqrt() - 1.0;
+        (reached - self.elapsed).saturating_add((over as f64 * growth) as i64).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tries_that_are_over_by_now_count_no_more() {
+        let past = [1_000, 1_000, 1_000, 3_000, 9_000];
+        let left = |elapsed| Remaining::of(&past, elapsed).median();
+        assert_eq!(
+            [0, 400, 999, 1_000, 2_900, 3_000, 8_999].map(left),
+            [1_000, 600, 1, 2_000, 100, 6_000, 1]
+        );
+        // What has started is not instant; what has not may be.
+        assert_eq!(Remaining::of(&[0, 0], 0).median(), 0);
+        assert!(Remaining::of(&[0, 0], 5).median() > 0);
+    }
+
+    #[test]
+    fn an_overrun_is_expected_to_go_on_in_proportion() {
+        let past = [2_600; 20];
+        let left = |elapsed| Remaining::of(&past, elapsed).median();
+        assert_eq!([2_600, 5_200, 52_600, 1_002_600].map(left), [107, 1_076, 20_710, 414_213]);
+        let at = Remaining::of(&past, 52_600);
+        assert_eq!((at.p90(), at.at(1.0)), (108_113, 449_999));
+    }
+
+    #[test]
+    fn a_little_over_is_no_overrun() {
+        let has = |sorted: &[i64], elapsed| Remaining::of(sorted, elapsed).has_overrun();
+        assert!(!has(&[5], 900));
+        assert!(has(&[5], 1_006));
+        assert!(!has(&[60_000], 66_000));
+        assert!(has(&[60_000], 66_001));
+        assert!(!has(&[60_000, 90_000], 66_001));
+    }
+
+    #[test]
+    fn what_outlived_some_may_outlive_all() {
+        let past = [10, 20, 30, 40, 50];
+        let draws = |q: f64| Remaining::of(&past, 0).at(q);
+        assert_eq!([0.0, 0.2, 0.5, 0.8, 1.0].map(draws), [10, 20, 30, 50, 50]);
+        // Four tries have no tail of their own.
+        assert_eq!(Remaining::of(&past[1..], 35).at(0.99), 15);
+        // Given that it runs for 35, the three shorter ones are out.
+        let given = |q: f64| Remaining::of(&past, 35).at(q);
+        assert_eq!([0.0, 0.5].map(given), [5, 15]);
+        assert!(given(0.9) > 15);
+    }
+
+    proptest! {
+        /// A later quantile is never an earlier end, nothing is in the past, and what runs is never over now.
+        #[test]
+        fn the_rest_grows_with_its_quantile(
+            tries in prop::collection::vec(0i64..100_000, 1..21),
+            elapsed in 0i64..300_000,
+            quantiles in (0.0f64..1.0, 0.0f64..1.0),
+        ) {
+            let mut sorted = tries;
+            sorted.sort_unstable();
+            let rest = Remaining::of(&sorted, elapsed);
+            let (low, high) = (quantiles.0.min(quantiles.1), quantiles.0.max(quantiles.1));
+            prop_assert!(rest.at(low) <= rest.at(high));
+            prop_assert!(rest.median() <= rest.p90());
+            prop_assert!(rest.at(low) >= i64::from(elapsed > 0));
+            prop_assert_eq!(rest.is_beyond_all(), elapsed > 0 && elapsed >= sorted[sorted.len() - 1]);
+        }
+    }
+}

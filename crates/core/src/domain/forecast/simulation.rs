@@ -1,0 +1,122 @@
+//! A batch played forward many times, each time with other durations out of the past of its jobs: when it
+//! is over in half of the cases, and in nine of ten.
+
+use crate::domain::batch::history::percentile;
+use crate::domain::dag::Dag;
+use crate::domain::dispatch::slots::Slots;
+use crate::domain::forecast::remaining::Remaining;
+use crate::domain::forecast::timeline::{Open, play};
+use crate::domain::time::Millis;
+
+/// Jobs that one forecast plays, over all its runs: it bounds what a forecast costs, whatever the batch.
+const BUDGET: usize = 20_000;
+/// More runs than this make no figure better that a reader sees.
+const MOST_RUNS: usize = 200;
+/// Fewer say nothing about the tenth case of ten.
+const LEAST_RUNS: usize = 20;
+
+/// When a batch ends, over many runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// In half of them.
+    pub p50: Millis,
+    /// In nine of ten.
+    pub p90: Millis,
+}
+
+/// Plays the batch as often as the budget allows; `None` when that is too seldom to say anything.
+/// `rests` runs parallel to `jobs`.
+pub fn simulate(
+    dag: &Dag,
+    jobs: &[Option<Open>],
+    rests: &[Remaining<'_>],
+    slots: &Slots,
+    now: Millis,
+) -> Option<Ends> {
+    let open = jobs.iter().flatten().count();
+    let runs = (BUDGET / open.max(1)).min(MOST_RUNS);
+    if runs < LEAST_RUNS || open == 0 {
+        return None;
+    }
+    let mut drawn = jobs.to_vec();
+    let mut ends: Vec<i64> = Vec::with_capacity(runs);
+    for run in 0..runs {
+        for (at, (job, rest)) in drawn.iter_mut().zip(rests).enumerate() {
+            if let Some(job) = job {
+                job.left.ms = rest.at(quantile(run, at));
+            }
+        }
+        ends.push(play(dag, &drawn, slots.clone(), now).end.0);
+    }
+    ends.sort_unstable();
+    let at = |percent| percentile(&ends, percent).map(Millis);
+    Some(Ends { p50: at(50)?, p90: at(90)? })
+}
+
+/// An even number from 0 to 1 that a run gives to a job. The same in every forecast, so that a forecast of
+/// the next second differs by that second and not by luck (SplitMix64).
+fn quantile(run: usize, job: usize) -> f64 {
+    let mut z =
+        ((run as u64) << 32 | job as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::dispatch::slots::Needs;
+    use crate::domain::forecast::slack::{Left, Stage};
+    use crate::domain::id::{GroupCode, JobCode, JobType};
+    use crate::domain::job::JobDef;
+
+    const NOW: Millis = Millis(1_000);
+
+    fn open() -> Option<Open> {
+        let group = GroupCode::parse("g").expect("group");
+        let code = JobCode::parse("J").expect("code");
+        let job = JobDef::bare(code, group, JobType::parse("NOOP").expect("type"));
+        let left = Left { stage: Stage::AfterAll, from: NOW, ms: 0, spread: 0 };
+        Some(Open { left, priority: 0, needs: Needs::of(&job), deferral: 0 })
+    }
+
+    fn beside(size: usize, past: &[i64], slots: u32) -> Option<Ends> {
+        let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
+        let dag = Dag::build(&(0..size).map(code).collect::<Vec<_>>(), &[]).expect("no arrows");
+        let rests = vec![Remaining::of(past, 0); size];
+        simulate(&dag, &vec![open(); size], &rests, &Slots::new(slots), NOW)
+    }
+
+    #[test]
+    fn of_many_beside_each_other_one_is_long() {
+        let past: Vec<i64> = (1..=20).map(|i| i * 100).collect();
+        let one = beside(1, &past, 9).expect("ends");
+        let ten = beside(10, &past, 99).expect("ends");
+        let (one50, ten50) = (one.p50.since(NOW), ten.p50.since(NOW));
+        assert!((900..=1_300).contains(&one50), "{one50}");
+        assert!((1_700..=2_100).contains(&ten50), "the longest of ten: {ten50}");
+        assert!(one.p90 > one.p50 && ten.p90 > ten.p50);
+        // By one slot they add up, and errors cancel out: the spread grows less than the sum.
+        let row = beside(10, &past, 1).expect("ends");
+        assert!(row.p50.since(NOW) > 5 * ten50);
+        assert!(row.p90.since(NOW) * 2 < row.p50.since(NOW) * 3);
+    }
+
+    #[test]
+    fn the_budget_bounds_what_is_played() {
+        assert!(beside(BUDGET / LEAST_RUNS, &[5], 9).is_some());
+        assert_eq!(beside(BUDGET / LEAST_RUNS + 1, &[5], 9), None);
+        assert_eq!(beside(0, &[5], 9), None);
+    }
+
+    #[test]
+    fn numbers_are_even_and_the_same_each_time() {
+        let all: Vec<f64> =
+            (0..100).flat_map(|run| (0..100).map(move |job| quantile(run, job))).collect();
+        let below = |limit: f64| all.iter().filter(|q| **q < limit).count();
+        assert!((4_800..5_200).contains(&below(0.5)) && (800..1_200).contains(&below(0.1)));
+        assert!(all.iter().all(|q| (0.0..1.0).contains(q)));
+        assert!((quantile(3, 4) - quantile(3, 4)).abs() < f64::EPSILON);
+    }
+}

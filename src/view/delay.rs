@@ -1,0 +1,165 @@
+//! Why a batch is late: the chain of jobs that decides its end, and what delayed it.
+
+use crate::app::App;
+use crate::domain::forecast::delay::{
+    ChainLink, DelayCause, DelayInput, DelayKind, DelayReport, JobTimes, StateChange,
+};
+use crate::domain::forecast::delay_words::Punctuality;
+use crate::domain::forecast::eta::Forecast;
+use crate::domain::text::lang::Lang;
+use crate::store;
+use crate::view::batch::View;
+use crate::view::due::Dues;
+use crate::view::eta::Outlook;
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The logs of so many jobs of a chain are read; a chain of more is judged by its rows.
+const LOGS: usize = 100;
+
+/// Why a batch is late.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WhyLate {
+    /// Its group.
+    pub group: String,
+    /// Its number.
+    pub batch_no: String,
+    /// Its state.
+    pub status: String,
+    /// By when it should end.
+    pub due: Option<String>,
+    /// By how much it is late, or was when it ended.
+    pub late_by_ms: Option<i64>,
+    /// By how much it is expected to be late.
+    pub expected_late_by_ms: Option<i64>,
+    /// All of it in one sentence; null where no job has run.
+    pub said: Option<String>,
+    /// The jobs that decide when it ends, in the order of running; those that have not begun are in it.
+    pub chain: Vec<DelayLink>,
+    /// What delayed them, the longest first.
+    pub causes: Vec<DelayFault>,
+}
+
+/// A job of the chain.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DelayLink {
+    /// The job.
+    pub job: String,
+    /// Its state.
+    pub status: String,
+    /// How long it waited from the end of its last parent to its first start.
+    pub waited_ms: i64,
+    /// How long its last attempt took, or runs by now.
+    pub ran_ms: Option<i64>,
+    /// How long it usually takes.
+    pub usual_ms: Option<i64>,
+}
+
+/// One thing that delayed the chain.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DelayFault {
+    /// The job that was kept.
+    pub job: String,
+    /// By what.
+    pub kind: DelayKind,
+    /// For how long; where it took longer than usual, by how much.
+    pub delay_ms: i64,
+    /// How long it ran, where it took longer than usual.
+    pub ran_ms: Option<i64>,
+    /// How long it usually runs, where it took longer.
+    pub usual_ms: Option<i64>,
+    /// What it waited for, where that has a name.
+    pub resource: Option<String>,
+    /// The job of this batch that had it.
+    pub held_by: Option<String>,
+    /// This in words.
+    pub said: String,
+}
+
+impl WhyLate {
+    /// Of a batch whose outlook is known.
+    pub async fn of(app: &App, view: &View, outlook: &Outlook, lang: Lang) -> Result<Self> {
+        let forecast = match outlook {
+            Outlook::Expected { forecast, .. } => Some(forecast),
+            Outlook::Over | Outlook::Unknown => None,
+        };
+        let report = report(app, view, forecast).await?;
+        let (late, expected) = lateness(view, forecast);
+        let is = match (late, expected) {
+            (Some(ms), _) => Punctuality::Late(ms),
+            (None, Some(ms)) => Punctuality::WillBeLate(ms),
+            (None, None) => Punctuality::InTime,
+        };
+        let link = |link: &ChainLink| DelayLink {
+            job: view.snapshot.jobs[link.job.at()].code.to_string(),
+            status: view.rows[link.job.at()].status.as_str().to_owned(),
+            waited_ms: link.waited_ms,
+            ran_ms: link.ran_ms,
+            usual_ms: link.usual_ms,
+        };
+        Ok(Self {
+            group: view.batch.values.group.to_string(),
+            batch_no: view.batch.values.batch_no.to_string(),
+            status: view.batch.status.as_str().to_owned(),
+            due: Dues::of_view(view).batch.due.map(|at| at.to_string()),
+            late_by_ms: late,
+            expected_late_by_ms: expected,
+            said: report.sentence(&view.snapshot, is, lang),
+            chain: report.chain.iter().map(link).collect(),
+            causes: report.causes.iter().map(|cause| fault(view, cause, lang)).collect(),
+        })
+    }
+}
+
+fn fault(view: &View, cause: &DelayCause, lang: Lang) -> DelayFault {
+    let code = |node: crate::domain::dag::Node| view.snapshot.jobs[node.at()].code.to_string();
+    DelayFault {
+        job: code(cause.job),
+        kind: cause.kind,
+        delay_ms: cause.ms,
+        ran_ms: cause.took.map(|(ran, _)| ran),
+        usual_ms: cause.took.map(|(_, usual)| usual),
+        resource: cause.resource.clone(),
+        held_by: cause.held_by.map(code),
+        said: cause.describe(&view.snapshot, lang),
+    }
+}
+
+/// By how much a batch is late, and is expected to be.
+fn lateness(view: &View, forecast: Option<&Forecast>) -> (Option<i64>, Option<i64>) {
+    let opened = view.batch.create_time;
+    let expected = forecast.and_then(|f| Dues::expected(&view.snapshot, f, opened).batch.late_by);
+    (Dues::of_view(view).batch.late_by, expected)
+}
+
+async fn report(app: &App, view: &View, forecast: Option<&Forecast>) -> Result<DelayReport> {
+    let dag = view.snapshot.dag()?;
+    let history = app.history(&view.snapshot.group.code).await?;
+    let times: Vec<JobTimes> = view.rows.iter().map(JobTimes::from).collect();
+    let input = DelayInput {
+        snapshot: &view.snapshot,
+        dag: &dag,
+        times: &times,
+        history: &history,
+        total: app.config.engine.max_parallel,
+        opened: view.batch.create_time,
+        now: view.batch.end_time.unwrap_or(view.now),
+    };
+    let chain = input.decisive_chain(forecast);
+    let mut times = times.clone();
+    let mut tx = app.db.read().await?;
+    for node in chain.iter().take(LOGS) {
+        let row = &view.rows[node.at()];
+        let changes = store::log::of_entry(&mut tx, row.queue_id).await?;
+        let change = |c: &store::log::LoggedChange| StateChange {
+            at: c.at,
+            status: c.log.status,
+            start: c.log.start_time,
+        };
+        let changes: Vec<StateChange> = changes.iter().map(change).collect();
+        times[node.at()] = times[node.at()].with_changes(&changes);
+    }
+    drop(tx);
+    Ok(DelayInput { times: &times, ..input }.explain(&chain))
+}
