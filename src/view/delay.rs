@@ -81,7 +81,7 @@ impl WhyLate {
     /// Of a batch whose outlook is known.
     pub async fn of(app: &App, view: &View, outlook: &Outlook, lang: Lang) -> Result<Self> {
         let forecast = match outlook {
-            Outlook::Expected { forecast, .. } => Some(forecast),
+            Outlook::Expected { forecast, .. } => Some(forecast.as_ref()),
             Outlook::Over | Outlook::Unknown => None,
         };
         let report = report(app, view, forecast).await?;

@@ -21,7 +21,7 @@ pub enum Outlook {
     /// A forecast.
     Expected {
         /// It.
-        forecast: Forecast,
+        forecast: Box<Forecast>,
         /// Whether a living process dispatches it; else the figures hold if one did from now on.
         dispatched: bool,
     },
@@ -35,7 +35,9 @@ impl Outlook {
         }
         let forecast = app.forecast(&view.snapshot, &view.rows, view.now).await?;
         let dispatched = view.is_dispatched();
-        Ok(forecast.map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
+        Ok(forecast
+            .map(Box::new)
+            .map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
     }
 
     /// The outlook for scripts; `null` in place of what is not known.
