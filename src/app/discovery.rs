@@ -123,9 +123,9 @@ impl Discovery {
         for note in &self.notes {
             let word = match (note.matter.is_question(), lang) {
                 (true, Lang::En) => "QUESTION: ",
-                (true, Lang::Zh) => "待定:",
+                (true, Lang::Zh) => "待定：",
                 (false, Lang::En) => "NOTE: ",
-                (false, Lang::Zh) => "说明:",
+                (false, Lang::Zh) => "说明：",
             };
             let line = format!("{word}{}", note.matter.describe(lang));
             match &note.job {

@@ -123,10 +123,10 @@ fn templates(options: &notify::Options) -> Result<Templates> {
 }
 
 fn test_letter(host: &str, now: Millis) -> Letter {
-    let subject = Both::new("test: notices arrive here", "测试:通知可以送达");
+    let subject = Both::new("test: notices arrive here", "测试：通知可以送达");
     let headline = Both::new(
         "This is a test. Whoever reads it will hear of batches.",
-        "这是一条测试通知。能看到它,就能收到批次通知。",
+        "这是一条测试通知。能看到它，就能收到批次通知。",
     );
     Letter::new(Event::Test, subject, headline)
         .fact("Sent from", "发送主机", host)
@@ -137,7 +137,7 @@ fn test_letter(host: &str, now: Millis) -> Letter {
 /// A letter as one of this event might be, for looking at templates.
 fn sample(event: Event, now: Millis) -> Letter {
     let (en, zh) = event.sentences();
-    let said = Both::new("This is a preview; nothing of it happened.", "这是预览,并未真实发生。");
+    let said = Both::new("This is a preview; nothing of it happened.", "这是预览，并未真实发生。");
     if event.is_of_batch() {
         return of_a_job(event, now).note(said);
     }
@@ -171,7 +171,7 @@ fn of_a_job(event: Event, now: Millis) -> Letter {
     let about = Both::new(en, zh);
     let subject = Both::new(
         format!("GL_POST in batch 202407 (month_end): {}", about.en),
-        format!("GL_POST,批次 202407(month_end):{}", about.zh),
+        format!("GL_POST，批次 202407(month_end):{}", about.zh),
     );
     let mut letter = Letter::new(event, subject, about)
         .fact("Batch", "批次", "202407 (month_end)")

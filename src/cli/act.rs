@@ -238,7 +238,7 @@ async fn in_every_batch(
     } else {
         out::line(&match global.lang() {
             Lang::En => format!("{shown}: {word} in every batch opened from now on"),
-            Lang::Zh => format!("{shown}:此后新建的每个批次均为 {word}"),
+            Lang::Zh => format!("{shown}：此后新建的每个批次均为 {word}"),
         });
     }
     Ok(VerbResult::Well)
@@ -270,7 +270,7 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
         }
         (Lang::En, Going::On) => format!("batch {no} goes on"),
         (Lang::Zh, Going::Paused) => {
-            format!("批次 {no} 已暂停:正在运行的作业会结束,不再启动新作业")
+            format!("批次 {no} 已暂停：正在运行的作业会结束，不再启动新作业")
         }
         (Lang::Zh, Going::On) => format!("批次 {no} 继续"),
     });

@@ -42,7 +42,7 @@ pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
             let count = out::count(count, "row");
             format!("{table}\n{word} in batch {no} of {group}: {count}")
         }
-        Lang::Zh => format!("{table}\n批次 {no}(作业组 {group}){word}:{count} 行"),
+        Lang::Zh => format!("{table}\n批次 {no}（作业组 {group}）{word}:{count} 行"),
     }
 }
 
@@ -60,7 +60,10 @@ pub(super) fn who_goes_on(acted: &Acted, lang: Lang) -> String {
                 holder.host, holder.pid
             ),
             Lang::Zh => {
-                format!("已写入;持有该批次的进程({},pid {})将在一秒内生效", holder.host, holder.pid)
+                format!(
+                    "已写入；持有该批次的进程（{},pid {}）将在一秒内生效",
+                    holder.host, holder.pid
+                )
             }
         },
         None => nobody(&acted.batch, lang),
@@ -73,6 +76,6 @@ pub(super) fn nobody(batch: &Batch, lang: Lang) -> String {
     let how = format!("procession run --batch-no {no} --group {group} --resume");
     match lang {
         Lang::En => format!("written; no living process has the batch. Go on with: {how}"),
-        Lang::Zh => format!("已写入;没有存活的进程持有该批次。继续请用:{how}"),
+        Lang::Zh => format!("已写入；没有存活的进程持有该批次。继续请用：{how}"),
     }
 }

@@ -69,18 +69,18 @@ fn show(global: &Global, report: &ChainReport) -> Result<()> {
         ),
         Lang::Zh => {
             format!(
-                "已校验 {verified} 条操作记录,按保留策略删除 {removed} 条,尚未入链 {waiting} 条"
+                "已校验 {verified} 条操作记录，按保留策略删除 {removed} 条，尚未入链 {waiting} 条"
             )
         }
     };
     match first_break {
         None => out::line(&match global.lang() {
             Lang::En => format!("the chain holds: {counts}\nhead {head}"),
-            Lang::Zh => format!("哈希链完整:{counts}\n链头 {head}"),
+            Lang::Zh => format!("哈希链完整：{counts}\n链头 {head}"),
         }),
         Some(fault) => out::line(&match global.lang() {
             Lang::En => format!("the chain is BROKEN: {fault}\nup to there: {counts}\nhead {head}"),
-            Lang::Zh => format!("哈希链已断裂:{fault}\n此前:{counts}\n链头 {head}"),
+            Lang::Zh => format!("哈希链已断裂：{fault}\n此前：{counts}\n链头 {head}"),
         }),
     }
     Ok(())

@@ -181,7 +181,7 @@ fn nothing(global: &Global, request: &Request, survey: &Survey) -> Result<()> {
     }
     out::line(global.lang().pick(
         "Nothing to do: no batch of the range is missing or to be run again",
-        "无事可做:范围内没有缺失或需要重跑的批次",
+        "无事可做：范围内没有缺失或需要重跑的批次",
     ));
     Ok(())
 }

@@ -77,7 +77,7 @@ fn batch_words(item: &BatchNews, lang: Lang) -> String {
             let jobs = out::count(usize::try_from(item.jobs).unwrap_or(0), "job");
             format!("{no} begins, {jobs}  ({of})")
         }
-        (EntryStatus::Open, Lang::Zh) => format!("{no} 开始,{} 个作业({of})", item.jobs),
+        (EntryStatus::Open, Lang::Zh) => format!("{no} 开始，{} 个作业（{of}）", item.jobs),
         (status, _) => format!("{no} {status}{took}  ({of}){message}"),
     }
 }

@@ -63,11 +63,11 @@ impl View {
                 "Backfill {id} of {group}, {range}: {status} in {took}, {done} of {total} batches ({counts})"
             ),
             Lang::Zh => format!(
-                "补跑 {id}(作业组 {group},{range}):{status},耗时 {took},{done}/{total} 个批次({counts})"
+                "补跑 {id}（作业组 {group}，{range}）：{status}，耗时 {took}，{done}/{total} 个批次（{counts}）"
             ),
         });
         if let Some(reason) = &row.reason {
-            out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
+            out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因：")));
         }
         match (row.status, &self.owner) {
             (BackfillStatus::Success, _) => {}
@@ -82,7 +82,7 @@ impl View {
             }
             _ => out::line(&match lang {
                 Lang::En => format!("To go on: procession backfill resume {id}"),
-                Lang::Zh => format!("继续:procession backfill resume {id}"),
+                Lang::Zh => format!("继续：procession backfill resume {id}"),
             }),
         }
     }
@@ -114,14 +114,14 @@ pub(super) fn begun(id: BackfillId, lang: Lang) -> String {
         Lang::En => {
             format!("backfill {id} begins; to stop it: Ctrl-C, or procession backfill stop {id}")
         }
-        Lang::Zh => format!("补跑 {id} 开始;停止:Ctrl-C 或 procession backfill stop {id}"),
+        Lang::Zh => format!("补跑 {id} 开始；停止：Ctrl-C 或 procession backfill stop {id}"),
     }
 }
 
 pub(super) fn stopping(id: BackfillId, lang: Lang) -> String {
     match lang {
         Lang::En => format!("backfill {id} is being stopped; jobs that run end first"),
-        Lang::Zh => format!("正在停止补跑 {id};等待正在运行的作业结束"),
+        Lang::Zh => format!("正在停止补跑 {id}；等待正在运行的作业结束"),
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn print_steps(request: &Request, survey: &Survey, lang: Lang) {
         Lang::En => {
             format!("{runs} of {total} batches of {group} are run, {n} at a time; {after}")
         }
-        Lang::Zh => format!("作业组 {group}:{total} 个批次中运行 {runs} 个,同时 {n} 个;{after}"),
+        Lang::Zh => format!("作业组 {group}:{total} 个批次中运行 {runs} 个，同时 {n} 个；{after}"),
     });
 }
 
@@ -160,7 +160,7 @@ fn found_words(found: &Found, lang: Lang) -> String {
         Found::Missing => lang.pick("missing", "缺失").to_owned(),
         Found::Ended(status) => status.to_string(),
         Found::Interrupted(status) => {
-            format!("{status}{}", lang.pick(", nobody has it", ",无进程执行"))
+            format!("{status}{}", lang.pick(", nobody has it", "，无进程执行"))
         }
         Found::Held(status, holder) => format!("{status} ({}, pid {})", holder.host, holder.pid),
     }
@@ -172,13 +172,13 @@ fn action_words(step: &Step, only: Only, lang: Lang) -> String {
         (Action::Resume, _) => lang.pick("resume from its failures", "从失败处继续"),
         (Action::GoOn, _) => lang.pick("go on where it was left", "从中断处继续"),
         (Action::Refuse, _) => {
-            lang.pick("refused: in the hands of a living process", "拒绝:正由其他进程执行")
+            lang.pick("refused: in the hands of a living process", "拒绝：正由其他进程执行")
         }
         (Action::Leave, Found::Ended(status)) if status.is_success() => {
-            lang.pick("left alone: done", "不动:已完成")
+            lang.pick("left alone: done", "不动：已完成")
         }
         (Action::Leave, _) => {
-            let words = lang.pick("left alone: --only", "不动:--only");
+            let words = lang.pick("left alone: --only", "不动：--only");
             return format!("{words} {}", only.as_str());
         }
     };

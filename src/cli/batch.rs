@@ -179,14 +179,14 @@ pub(super) fn print(view: &View, lang: Lang) {
     let took = match (lang, took) {
         (_, None) => String::new(),
         (Lang::En, Some(took)) => format!(" in {took}"),
-        (Lang::Zh, Some(took)) => format!(",耗时 {took}"),
+        (Lang::Zh, Some(took)) => format!("，耗时 {took}"),
     };
     out::line(&match lang {
         Lang::En => format!("Batch {no} of {group}: {status}{took} ({counts})"),
-        Lang::Zh => format!("批次 {no}(作业组 {group}):{status}{took}({counts})"),
+        Lang::Zh => format!("批次 {no}（作业组 {group}）：{status}{took}（{counts}）"),
     });
     if let Some(reason) = &batch.reason {
-        out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因:")));
+        out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因：")));
     }
 }
 

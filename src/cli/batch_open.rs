@@ -85,7 +85,7 @@ fn hint(batch: &Batch, lang: Lang) {
              procession batch wait {no} --group {group}"
         ),
         Lang::Zh => format!(
-            "由正在服务的进程(procession serve)接手;跟踪:procession batch wait {no} --group {group}"
+            "由正在服务的进程(procession serve)接手；跟踪：procession batch wait {no} --group {group}"
         ),
     });
 }
@@ -144,12 +144,14 @@ async fn look(app: &App, id: crate::domain::id::BatchId, lang: Lang) -> Result<(
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     let nobody = match batch.owner {
         Some(_) => "",
-        None => lang
-            .pick("; nobody has it (procession serve takes it)", ";尚无进程接手(procession serve)"),
+        None => lang.pick(
+            "; nobody has it (procession serve takes it)",
+            "；尚无进程接手(procession serve)",
+        ),
     };
     let words = match lang {
         Lang::En => format!("batch {no} of group {group}: {}{nobody}", counts.join(", ")),
-        Lang::Zh => format!("批次 {no}(作业组 {group}):{}{nobody}", counts.join(", ")),
+        Lang::Zh => format!("批次 {no}（作业组 {group}）：{}{nobody}", counts.join(", ")),
     };
     Ok((batch, words))
 }

@@ -27,8 +27,8 @@ pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
              mend it and: procession job trust {key} --reason …"
         ),
         Lang::Zh => format!(
-            "{code} 声明为 tx: {class},但被发现自行提交(批次 {batch_no},第 {attempt} 次启动:{said}),\
-             处理前将拒绝运行:请改为 tx: none,或修复后执行 procession job trust {key} --reason …"
+            "{code} 声明为 tx: {class}，但被发现自行提交（批次 {batch_no}，第 {attempt} 次启动：{said}），\
+             处理前将拒绝运行：请改为 tx: none，或修复后执行 procession job trust {key} --reason …"
         ),
     }
 }
@@ -102,7 +102,7 @@ pub(super) async fn trust(
     for job in jobs.iter().map(|job| &job.code) {
         out::line(&match global.lang() {
             Lang::En => format!("{job} is trusted again; it is caught again if it still commits"),
-            Lang::Zh => format!("{job} 已恢复信任;若仍自行提交,会再次被发现"),
+            Lang::Zh => format!("{job} 已恢复信任；若仍自行提交，会再次被发现"),
         });
     }
     Ok(VerbResult::Well)

@@ -163,12 +163,12 @@ pub(super) fn verdict_line(request: &Value, lang: Lang) -> String {
     let (en, zh) = match request["status"].as_str().unwrap_or_default() {
         "APPROVED" => (
             "is approved; a process that serves carries it out within seconds".to_owned(),
-            "已批准,服务进程将在数秒内执行".to_owned(),
+            "已批准，服务进程将在数秒内执行".to_owned(),
         ),
         "DONE" => ("is approved and carried out".to_owned(), "已批准并执行".to_owned()),
         "FAILED" => (
             format!("is approved and could not be carried out: {failure}"),
-            format!("已批准但无法执行:{failure}"),
+            format!("已批准但无法执行：{failure}"),
         ),
         "REJECTED" => ("is rejected".to_owned(), "已拒绝".to_owned()),
         "WITHDRAWN" => ("is withdrawn".to_owned(), "已撤回".to_owned()),

@@ -57,7 +57,7 @@ pub(super) async fn discover(global: &Global, args: &DiscoverArgs) -> Result<Ver
             Lang::En => {
                 format!("--out {file}: there is such a file; name a new one, or add --force")
             }
-            Lang::Zh => format!("--out {file}:文件已存在;请换一个名称,或加 --force"),
+            Lang::Zh => format!("--out {file}：文件已存在；请换一个名称，或加 --force"),
         })
         .into());
     }
@@ -146,9 +146,9 @@ fn head(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> Vec<String> {
     let (source, schema) = (&args.source, &found.schema);
     let from = match (&args.from_master, lang) {
         (Some(master), Lang::En) => format!("the master procedure {master} of {source} ({schema})"),
-        (Some(master), Lang::Zh) => format!("{source}({schema})的主过程 {master}"),
+        (Some(master), Lang::Zh) => format!("{source}（{schema}）的主过程 {master}"),
         (None, Lang::En) => format!("the procedures of {source} ({schema})"),
-        (None, Lang::Zh) => format!("{source}({schema})的存储过程"),
+        (None, Lang::Zh) => format!("{source}（{schema}）的存储过程"),
     };
     let coverage = &found.coverage;
     let (whole, jobs) = (coverage.whole_jobs, coverage.jobs);
@@ -160,8 +160,8 @@ fn head(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> Vec<String> {
             format!("Read {whole} of {jobs} jobs that touch data wholly."),
         ],
         Lang::Zh => vec![
-            format!("根据{from}生成的草稿,未保存,也未运行。"),
-            "请先答复每一处“待定”,然后:procession check FILE --lineage;procession plan FILE;procession apply FILE。"
+            format!("根据{from}生成的草稿，未保存，也未运行。"),
+            "请先答复每一处“待定”，然后：procession check FILE --lineage;procession plan FILE;procession apply FILE。"
                 .to_owned(),
             format!("访问数据的 {jobs} 个作业中完整读取 {whole} 个。"),
         ],
@@ -182,7 +182,7 @@ fn summary(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> String {
             out::count(edges, "dependency"),
             out::count(questions, "open question")
         ),
-        Lang::Zh => format!("{jobs} 个作业,{edges} 条依赖,{questions} 处待定"),
+        Lang::Zh => format!("{jobs} 个作业，{edges} 条依赖，{questions} 处待定"),
     };
     match &args.out {
         Some(file) => format!("{}: {what}", file.display()),

@@ -23,11 +23,11 @@ pub(super) fn lines(
         let will = expected.and_then(|dues| dues.batch.late_by);
         let words = match (is.map(span_words), will.map(span_words), lang) {
             (Some(by), _, Lang::En) => format!("Due: {due}; late by {by}"),
-            (Some(by), _, Lang::Zh) => format!("应完成:{due};已晚 {by}"),
+            (Some(by), _, Lang::Zh) => format!("应完成：{due}；已晚 {by}"),
             (None, Some(by), Lang::En) => format!("Due: {due}; expected to be late by {by}"),
-            (None, Some(by), Lang::Zh) => format!("应完成:{due};预计晚 {by}"),
+            (None, Some(by), Lang::Zh) => format!("应完成：{due}；预计晚 {by}"),
             (None, None, Lang::En) => format!("Due: {due}; not late"),
-            (None, None, Lang::Zh) => format!("应完成:{due};未晚"),
+            (None, None, Lang::Zh) => format!("应完成：{due}；未晚"),
         };
         lines.push(words);
     }
@@ -35,10 +35,10 @@ pub(super) fn lines(
     let late = listed(snapshot, now, |_| true);
     let soon = listed(snapshot, expected, |i| is_late(i).is_none());
     if !late.is_empty() {
-        lines.push(format!("{}{late}", lang.pick("Late: ", "已晚作业:")));
+        lines.push(format!("{}{late}", lang.pick("Late: ", "已晚作业：")));
     }
     if !soon.is_empty() {
-        lines.push(format!("{}{soon}", lang.pick("Expected to be late: ", "预计会晚的作业:")));
+        lines.push(format!("{}{soon}", lang.pick("Expected to be late: ", "预计会晚的作业：")));
     }
     lines
 }
@@ -98,8 +98,8 @@ mod tests {
         let none = Dues::planned(&snapshot, Millis(0));
         let said = lines(&snapshot, Some(&none), Some(&later), Lang::Zh);
         let wanted = [
-            "应完成:1970-01-01T00:00:30.000Z;预计晚 12.0 s",
-            "预计会晚的作业:A (41.0 s), B (41.0 s)",
+            "应完成：1970-01-01T00:00:30.000Z；预计晚 12.0 s",
+            "预计会晚的作业：A (41.0 s), B (41.0 s)",
         ];
         assert_eq!(said, wanted);
         let said = lines(&snapshot, Some(&later), None, Lang::En);

@@ -38,7 +38,9 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
     let all = view.rows.len();
     out::line(&match lang {
         Lang::En => format!("Batch {no} of {group}: {status}, {done} of {all} jobs are over"),
-        Lang::Zh => format!("批次 {no}(作业组 {group}):{status},{all} 个作业中已结束 {done} 个"),
+        Lang::Zh => {
+            format!("批次 {no}（作业组 {group}）：{status}，{all} 个作业中已结束 {done} 个")
+        }
     });
     due(&view, &outlook, lang).iter().for_each(|line| out::line(line));
     why_late.said.iter().for_each(|said| out::line(said));
@@ -76,7 +78,7 @@ pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
                 lines.push(
                     lang.pick(
                         "No living process dispatches this batch; the figures hold if it is resumed now",
-                        "没有存活的进程在调度此批次;以上按现在恢复运行估算",
+                        "没有存活的进程在调度此批次；以上按现在恢复运行估算",
                     )
                     .to_owned(),
                 );
@@ -91,7 +93,7 @@ pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
 pub(super) fn no_history(lang: Lang) -> &'static str {
     lang.pick(
         "No job has a history yet, so nothing can be expected; it begins with the first run",
-        "尚无作业的历史耗时,无法预计;首次运行后即有",
+        "尚无作业的历史耗时，无法预计；首次运行后即有",
     )
 }
 
@@ -105,19 +107,19 @@ fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
                 "Expected end: {sure}. At a guess: {end}, in {left} (p90: {bad}, in {bad_left})"
             ),
             Lang::Zh => {
-                format!("预计结束:{sure}。粗估:{end},还需 {left}(p90:{bad},还需 {bad_left})")
+                format!("预计结束：{sure}。粗估：{end}，还需 {left}（p90:{bad}，还需 {bad_left}）")
             }
         };
     }
     let mut words = match lang {
         Lang::En => format!("Expected end: {end}, in {left} (p90: {bad}, in {bad_left}), {sure}"),
-        Lang::Zh => format!("预计结束:{end},还需 {left}(p90:{bad},还需 {bad_left}),{sure}"),
+        Lang::Zh => format!("预计结束：{end}，还需 {left}（p90:{bad}，还需 {bad_left}），{sure}"),
     };
     if forecast.bound < forecast.end {
         let bound = span_words(forecast.bound.since(forecast.now));
         words.push_str(&match lang {
             Lang::En => format!("; with slots for all it would be in {bound}"),
-            Lang::Zh => format!(";若并发名额不限则还需 {bound}"),
+            Lang::Zh => format!("；若并发名额不限则还需 {bound}"),
         });
     }
     words
@@ -127,7 +129,7 @@ fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
 pub(super) fn path_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
     let codes: Vec<&str> =
         forecast.path.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect();
-    format!("{}{}", lang.pick("Critical path: ", "关键路径:"), codes.join(" -> "))
+    format!("{}{}", lang.pick("Critical path: ", "关键路径："), codes.join(" -> "))
 }
 
 /// What the figures rest on besides history.
@@ -147,7 +149,7 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
                  the median of the others"
             ),
             Lang::Zh => format!(
-                "无历史耗时:未结束的 {open} 个作业中有 {number} 个({codes});各按其余作业的中位数 {taken} 计"
+                "无历史耗时：未结束的 {open} 个作业中有 {number} 个（{codes}）；各按其余作业的中位数 {taken} 计"
             ),
         });
     }
@@ -155,7 +157,7 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
         let (number, codes) = (forecast.held.len(), codes(&forecast.held));
         lines.push(match lang {
             Lang::En => format!("Held: {number} ({codes}); taken as if they were released now"),
-            Lang::Zh => format!("已挂起:{number} 个({codes});按现在释放估算"),
+            Lang::Zh => format!("已挂起：{number} 个（{codes}）；按现在释放估算"),
         });
     }
     let waits: Vec<Node> = (0..)
@@ -172,14 +174,14 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
             Lang::En => format!(
                 "Waits for other batches: {number} ({codes}); taken as if those had ended well now"
             ),
-            Lang::Zh => format!("等待其他批次:{number} 个({codes});按其现在已成功结束估算"),
+            Lang::Zh => format!("等待其他批次：{number} 个（{codes}）；按其现在已成功结束估算"),
         });
     }
     if !forecast.left_out.is_empty() {
         let (number, codes) = (forecast.left_out.len(), codes(&forecast.left_out));
         lines.push(match lang {
             Lang::En => format!("Not counted: {number} ({codes}); not to run if all goes well"),
-            Lang::Zh => format!("未计入:{number} 个({codes});一切顺利则不会运行"),
+            Lang::Zh => format!("未计入：{number} 个（{codes}）；一切顺利则不会运行"),
         });
     }
     lines

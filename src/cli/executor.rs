@@ -204,13 +204,15 @@ fn announce(args: &ExecutorArgs, address: &str, lang: Lang) {
             format!("executor {name} of {admins}, reached at {address}; TERM or Ctrl-C ends it")
         }
         Lang::Zh => {
-            format!("执行器 {name} 已启动:调度中心 {admins},注册地址 {address};TERM 或 Ctrl-C 结束")
+            format!(
+                "执行器 {name} 已启动：调度中心 {admins}，注册地址 {address};TERM 或 Ctrl-C 结束"
+            )
         }
     });
     if !args.serve {
         out::note(lang.pick(
             "batches are run by processes that serve (procession serve), or here with --serve",
-            "批次由服务进程(procession serve)运行;加 --serve 则由本进程运行",
+            "批次由服务进程(procession serve)运行；加 --serve 则由本进程运行",
         ));
     }
 }

@@ -118,7 +118,7 @@ async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> 
                 Lang::En => {
                     format!("executor group {name} has another token; the old one works no more")
                 }
-                Lang::Zh => format!("执行器 {name} 已更换令牌,旧令牌立即失效"),
+                Lang::Zh => format!("执行器 {name} 已更换令牌，旧令牌立即失效"),
             });
             print_once(global, &name, made.as_ref())?;
         }
@@ -152,7 +152,7 @@ fn print_once(global: &Global, name: &AppName, made: Option<&SecretString>) -> R
     if let Some(made) = made {
         out::note(lang.pick(
             "its token, xxl.job.accessToken of its executors, shown now and never again:",
-            "令牌(执行器的 xxl.job.accessToken),只显示这一次:",
+            "令牌（执行器的 xxl.job.accessToken），只显示这一次：",
         ));
         out::line(made.expose_secret());
     }
@@ -255,7 +255,7 @@ async fn show(global: &Global, app: &App, name: &AppName) -> Result<()> {
     out::line(&format!("{} · {}", group.app_name, group.title));
     out::line(&match lang {
         Lang::En => format!("{} runs that are not over", group.open_runs),
-        Lang::Zh => format!("未结束的运行:{}", group.open_runs),
+        Lang::Zh => format!("未结束的运行：{}", group.open_runs),
     });
     let for_groups = seen.stored.group.access.describe();
     out::line(&match lang {

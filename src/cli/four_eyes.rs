@@ -57,7 +57,7 @@ pub(super) async fn record(
     if record_bypass(&app.db, &rules, &change, &operator_here(&whoami()), now).await? {
         out::note(lang.pick(
             "note: over the API this change needs a second person; it is on record, and the recipients are told",
-            "注意:通过 API 执行该变更需要第二人审批;已记入审计日志并通知相关人员",
+            "注意：通过 API 执行该变更需要第二人审批；已记入审计日志并通知相关人员",
         ));
     }
     Ok(())

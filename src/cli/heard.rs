@@ -32,8 +32,8 @@ pub(super) async fn warn(
              admin's. Without it the job waits until its time-out"
         ),
         Lang::Zh => format!(
-            "警告:{code} 调用 XXL-JOB 执行器,但没有进程接收其运行结果:请在本数据库上启动 procession \
-             serve,地址须与执行器配置的调度中心地址一致。否则该作业将一直等到超时"
+            "警告：{code} 调用 XXL-JOB 执行器，但没有进程接收其运行结果：请在本数据库上启动 procession \
+             serve，地址须与执行器配置的调度中心地址一致。否则该作业将一直等到超时"
         ),
     });
     Ok(())

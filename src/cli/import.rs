@@ -236,9 +236,9 @@ pub(super) fn deliver_more(
     match folder {
         Some(folder) => {
             let file = folder.join(DEFINITION);
-            out::line(&format!("{} {}", lang.pick("written:", "已写入:"), file.display()));
+            out::line(&format!("{} {}", lang.pick("written:", "已写入："), file.display()));
         }
-        None => out::line(lang.pick("dry run: nothing was written", "试运行:未写入任何文件")),
+        None => out::line(lang.pick("dry run: nothing was written", "试运行：未写入任何文件")),
     }
     Ok(VerbResult::Well)
 }
@@ -294,7 +294,7 @@ fn hidden_note(hidden: &[String]) -> Option<Note> {
         about: String::new(),
         said: Words::new(
             format!("{} hidden files and folders are not read: {list}", hidden.len()),
-            format!("未读取 {} 个隐藏文件和文件夹:{list}", hidden.len()),
+            format!("未读取 {} 个隐藏文件和文件夹：{list}", hidden.len()),
         ),
         cure: Words::new("name those that are needed one by one", "需要的请逐个指定"),
     })

@@ -105,7 +105,7 @@ fn there(brought: &Brought) -> Vec<Note> {
         level: Level::Differs,
         origin: Origin::new(table, 0),
         about: about.to_owned(),
-        said: Words::new("is here already, and stays as it is", "已存在,保持不变"),
+        said: Words::new("is here already, and stays as it is", "已存在，保持不变"),
         cure: Words::new(cure.clone(), cure),
     };
     let executors = brought.executors_there.iter().map(|app| {
@@ -125,7 +125,7 @@ fn said(brought: &Brought, lang: Lang) -> String {
         Lang::En => format!(
             "executor groups: {e} added, {et} were there; users: {u} added, {ut} were there"
         ),
-        Lang::Zh => format!("执行器:新增 {e},已存在 {et};用户:新增 {u},已存在 {ut}"),
+        Lang::Zh => format!("执行器：新增 {e}，已存在 {et}；用户：新增 {u}，已存在 {ut}"),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<VerbResult> 
                 Lang::En => {
                     "ldap.urls is empty, so there is no directory; see [ldap] in docs/users.md"
                 }
-                Lang::Zh => "ldap.urls 为空,未配置目录;参见 docs/users.md 的 [ldap]",
+                Lang::Zh => "ldap.urls 为空，未配置目录；参见 docs/users.md 的 [ldap]",
             }
             .to_owned(),
         )

@@ -45,7 +45,7 @@ fn print_group(group: &GroupLineage, lang: Lang) {
             "GATE      {} → {}: {}",
             one.depends_on,
             one.job,
-            lang.pick("an order without shared data", "仅为顺序依赖,无共享数据")
+            lang.pick("an order without shared data", "仅为顺序依赖，无共享数据")
         ));
     }
     if let Some(rest) = report.without_data.len().checked_sub(ORDERS_SHOWN).filter(|n| *n > 0) {
@@ -66,7 +66,7 @@ fn describe_conflict(conflict: &JobConflict, lang: Lang) -> Vec<String> {
     };
     let why = match (conflict.kind, lang) {
         (ConflictKind::Race, Lang::En) => "no path orders them, and both touch",
-        (ConflictKind::Race, Lang::Zh) => "两者之间没有依赖路径,却都访问",
+        (ConflictKind::Race, Lang::Zh) => "两者之间没有依赖路径，却都访问",
         (ConflictKind::StagingTable, Lang::En) => "each empties and fills the staging table",
         (ConflictKind::StagingTable, Lang::Zh) => "各自清空并写入同一中间表",
         (ConflictKind::Possible, Lang::En) => "SQL made at run time seems to touch",
@@ -88,7 +88,7 @@ fn describe_conflict(conflict: &JobConflict, lang: Lang) -> Vec<String> {
 
 fn describe_side(side: &ConflictSide, table: &str, width: usize, lang: Lang) -> String {
     let rows = match side.rows.as_str() {
-        "" => lang.pick(" (all rows)", "(全部行)").to_owned(),
+        "" => lang.pick(" (all rows)", "（全部行）").to_owned(),
         rows => format!(" [{rows}]"),
     };
     format!("          {:width$}  {} {table}{rows}  {}", side.job.as_str(), side.verb, side.place)
@@ -102,7 +102,7 @@ fn fix_order(first: &ConflictSide, second: &ConflictSide, lang: Lang) -> String 
              lineage: or leave the table out with lineage: {{ ignore: [...] }}"
         ),
         Lang::Zh => format!(
-            "{other}: depends_on: [{writer}],或反向依赖;如两者的行不会相交,用 lineage: 说明,或用 \
+            "{other}: depends_on: [{writer}],或反向依赖；如两者的行不会相交，用 lineage: 说明，或用 \
              lineage: {{ ignore: [...] }} 忽略该表"
         ),
     }
@@ -127,7 +127,7 @@ fn describe_unknown(unknown: &UnknownJob, lang: Lang) -> Vec<String> {
     };
     if !unknown.dynamic.is_empty() {
         let places = unknown.dynamic.iter().map(Place::to_string).collect::<Vec<_>>().join(", ");
-        let what = lang.pick("SQL is made at run time at", "运行时拼接 SQL,位于");
+        let what = lang.pick("SQL is made at run time at", "运行时拼接 SQL，位于");
         lines.push(format!("POSSIBLE  {}: {what} {places}; {cannot}", unknown.job));
     }
     for part in &unknown.opaque {
@@ -146,8 +146,8 @@ fn describe_coverage(group: &str, coverage: &LineageCoverage, lang: Lang) -> Str
              safe, {conflicting_pairs} in conflict, {unknown_pairs} cannot be told"
         ),
         Lang::Zh => format!(
-            "{group}:{jobs} 个作业中完整读取 {whole_jobs} 个;{pairs} 对无先后的作业中 {safe_pairs} 对安全,\
-             {conflicting_pairs} 对冲突,{unknown_pairs} 对无法判断"
+            "{group}:{jobs} 个作业中完整读取 {whole_jobs} 个；{pairs} 对无先后的作业中 {safe_pairs} 对安全，\
+             {conflicting_pairs} 对冲突，{unknown_pairs} 对无法判断"
         ),
     }
 }

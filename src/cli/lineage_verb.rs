@@ -142,20 +142,20 @@ fn describe_impact(table: &str, found: &TableImpact, lang: Lang) -> Vec<String> 
     let (writes, reads) = (list(&found.writers), list(&found.readers));
     let mut lines = match lang {
         Lang::En => vec![format!("{table} is written by {writes}"), format!("  read by {reads}")],
-        Lang::Zh => vec![format!("{table} 由以下作业写入:{writes}"), format!("  读取:{reads}")],
+        Lang::Zh => vec![format!("{table} 由以下作业写入：{writes}"), format!("  读取：{reads}")],
     };
     for one in &found.reached {
         let Some(through) = &one.through else { continue };
         lines.push(match lang {
             Lang::En => format!("  → {}, which reads {} of {through}", one.job, one.table),
-            Lang::Zh => format!("  → {},读取 {through} 的 {}", one.job, one.table),
+            Lang::Zh => format!("  → {}，读取 {through} 的 {}", one.job, one.table),
         });
     }
     if !found.unknown.is_empty() {
         let jobs = found.unknown.join(", ");
         lines.push(match lang {
             Lang::En => format!("  not wholly known, and may touch it too: {jobs}"),
-            Lang::Zh => format!("  未完全读取,也可能访问:{jobs}"),
+            Lang::Zh => format!("  未完全读取，也可能访问：{jobs}"),
         });
     }
     lines

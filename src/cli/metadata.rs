@@ -88,7 +88,7 @@ async fn show(global: &Global, app: &App) -> Result<()> {
     let Some(gap) = mark.gap else {
         out::line(lang.pick(
             "The metadata has no gap: nothing is suspended",
-            "元数据没有缺口:未暂停任何工作",
+            "元数据没有缺口：未暂停任何工作",
         ));
         return Ok(());
     };
@@ -97,7 +97,7 @@ async fn show(global: &Global, app: &App) -> Result<()> {
     show_batches(&batches, lang);
     out::note(lang.pick(
         "decide with: procession metadata accept --mark-fired --reason WHY (or --fire)",
-        "请决定:procession metadata accept --mark-fired --reason 原因(或 --fire)",
+        "请决定：procession metadata accept --mark-fired --reason 原因（或 --fire）",
     ));
     Ok(())
 }
@@ -126,7 +126,7 @@ fn show_gap(gap: &MetadataGap, lang: Lang) {
              (found {found_at} by {found_by})"
         ),
         Lang::Zh => format!(
-            "工作已暂停:数据库退回到 {restored_to},而 {known_until} 已提交过({found_by} 于 {found_at} 发现)"
+            "工作已暂停：数据库退回到 {restored_to}，而 {known_until} 已提交过（{found_by} 于 {found_at} 发现）"
         ),
     });
 }
@@ -143,7 +143,7 @@ fn show_overdue(schedules: &[Trigger], lang: Lang) {
             codes.join(", ")
         ),
         (Lang::Zh, _) => {
-            format!("按现有数据有 {count} 个调度逾期,可能此前已触发:{}", codes.join("、"))
+            format!("按现有数据有 {count} 个调度逾期，可能此前已触发：{}", codes.join("、"))
         }
     });
 }
@@ -175,8 +175,8 @@ fn show_batches(batches: &[Batch], lang: Lang) {
              for example: procession job force-success {group}.JOB --batch {no}, and batch resume {no} --group {group}"
         ),
         Lang::Zh => format!(
-            "按恢复后的数据这些批次未结束,其中的作业可能已运行:请与业务数据核对,然后例如 \
-             procession job force-success {group}.作业 --batch {no},再 batch resume {no} --group {group}"
+            "按恢复后的数据这些批次未结束，其中的作业可能已运行：请与业务数据核对，然后例如 \
+             procession job force-success {group}.作业 --batch {no}，再 batch resume {no} --group {group}"
         ),
     });
 }
@@ -191,7 +191,7 @@ async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
              procession metadata accept"
         ),
         Lang::Zh => format!(
-            "已记录:数据库只有截至 {at} 的数据;在 procession metadata accept 之前不触发、不启动任何工作"
+            "已记录：数据库只有截至 {at} 的数据；在 procession metadata accept 之前不触发、不启动任何工作"
         ),
     });
     Ok(())
@@ -218,7 +218,7 @@ async fn accept(global: &Global, app: &App, args: &AcceptArgs) -> Result<()> {
             if batches == 1 { "1 batch".to_owned() } else { format!("{batches} batches") },
         ),
         Lang::Zh => format!(
-            "已接受:跳过已决定的触发 {firings} 次,{schedules} 个调度从现在起计,{batches} 个批次已暂停;\
+            "已接受：跳过已决定的触发 {firings} 次，{schedules} 个调度从现在起计，{batches} 个批次已暂停；\
              各节点在下一次心跳后继续工作"
         ),
     });

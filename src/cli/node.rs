@@ -111,7 +111,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
                  serve --name NAME"
             ),
             Lang::Zh => {
-                format!("节点 {name}(标识 {id}):另有存活进程同名;请分别命名:serve --name 名称")
+                format!("节点 {name}（标识 {id}）：另有存活进程同名；请分别命名：serve --name 名称")
             }
         });
     }
@@ -173,7 +173,7 @@ async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result
         match &member.script_isolation {
             None => out::line(&match global.lang() {
                 Lang::En => format!("{name}: it has not tried yet, or runs no scripts"),
-                Lang::Zh => format!("{name}:尚未检测,或不运行脚本"),
+                Lang::Zh => format!("{name}：尚未检测，或不运行脚本"),
             }),
             Some(report) => out::line(&describe_scripts(&name, report, global.lang())),
         }
@@ -189,7 +189,7 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
         ("processes", Lang::En) => "other processes and Procession's own files",
         ("processes", Lang::Zh) => "其他进程及 Procession 自身的文件",
         ("refused", Lang::En) => "nothing: every script is refused",
-        ("refused", Lang::Zh) => "无:所有脚本都被拒绝",
+        ("refused", Lang::Zh) => "无：所有脚本都被拒绝",
         (_, Lang::En) => "nothing",
         (_, Lang::Zh) => "无",
     };
@@ -215,7 +215,7 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
     if report.controllers.is_empty() && !report.limits.is_empty() {
         let held = lang.pick(
             "each process of a script is held for itself: memory, processor time in all",
-            "按单个进程限制:内存、处理器总时间",
+            "按单个进程限制：内存、处理器总时间",
         );
         lines.push(format!("  {}: {held}", lang.pick("without control groups", "无控制组时")));
     }
@@ -227,7 +227,7 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
     if report.equals_service {
         let rights = lang.pick(
             "scripts of groups without a user of their own can do what Procession can",
-            "未指定用户的组,其脚本拥有 Procession 自身的权限",
+            "未指定用户的组，其脚本拥有 Procession 自身的权限",
         );
         lines.push(format!("  {}: {rights}", lang.pick("warning", "警告")));
     }
@@ -270,9 +270,9 @@ async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &st
         (Stay::Leaves, Lang::En) => {
             format!("node {name} ({id}) takes nothing new; what it has goes on")
         }
-        (Stay::Leaves, Lang::Zh) => format!("节点 {name}({id})不再接受新工作;已有的继续"),
+        (Stay::Leaves, Lang::Zh) => format!("节点 {name}（{id}）不再接受新工作；已有的继续"),
         (Stay::Stays, Lang::En) => format!("node {name} ({id}) takes new work again"),
-        (Stay::Stays, Lang::Zh) => format!("节点 {name}({id})恢复接受新工作"),
+        (Stay::Stays, Lang::Zh) => format!("节点 {name}（{id}）恢复接受新工作"),
     });
     Ok(())
 }

@@ -264,7 +264,9 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
             Lang::En => {
                 format!("snooze {id} until {}; earlier: procession notify wake {id}", row.until)
             }
-            Lang::Zh => format!("静默 {id},至 {};提前结束:procession notify wake {id}", row.until),
+            Lang::Zh => {
+                format!("静默 {id}，至 {}；提前结束：procession notify wake {id}", row.until)
+            }
         });
     }
     app.close().await;

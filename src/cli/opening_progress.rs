@@ -57,6 +57,6 @@ fn describe(progress: &OpeningProgress, lang: Lang) -> String {
     let OpeningProgress { batch_no, group, written, total } = progress;
     match lang {
         Lang::En => format!("opening batch {batch_no} of group {group}: {written} of {total} jobs"),
-        Lang::Zh => format!("正在开启批次 {batch_no}(作业组 {group}):{written}/{total} 个作业"),
+        Lang::Zh => format!("正在开启批次 {batch_no}（作业组 {group}）：{written}/{total} 个作业"),
     }
 }

@@ -158,7 +158,7 @@ async fn list(global: &Global, which: &NotificationFilterArgs, limit: u32) -> Re
     if waits && !app.config.notify.is_on() {
         out::note(lang.pick(
             "nothing is set up to carry notices: add [notify.mail] or [notify.channels] to procession.toml",
-            "尚未配置任何通知渠道:请在 procession.toml 中添加 [notify.mail] 或 [notify.channels]",
+            "尚未配置任何通知渠道：请在 procession.toml 中添加 [notify.mail] 或 [notify.channels]",
         ));
     }
     app.close().await;
@@ -237,7 +237,7 @@ async fn send(global: &Global) -> Result<VerbResult> {
         let (ok, again, failed) = (sent.sent, sent.again, sent.failed);
         out::line(&match global.lang() {
             Lang::En => format!("{ok} sent, {again} tried again later, {failed} given up"),
-            Lang::Zh => format!("已发送 {ok},稍后重试 {again},放弃 {failed}"),
+            Lang::Zh => format!("已发送 {ok}，稍后重试 {again}，放弃 {failed}"),
         });
     }
     app.close().await;
@@ -271,7 +271,7 @@ async fn change(
     } else {
         out::line(&match global.lang() {
             Lang::En => format!("{done} changed, {left} left as they are"),
-            Lang::Zh => format!("已变更 {done},未变更 {left}"),
+            Lang::Zh => format!("已变更 {done}，未变更 {left}"),
         });
     }
     app.close().await;

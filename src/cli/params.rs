@@ -78,7 +78,7 @@ fn print(global: &Global, all: &[JobParamView]) -> Result<()> {
     out::line(&out::table(&header, all.iter().map(row).collect()));
     out::line(&match global.lang() {
         Lang::En => format!("strongest first: {PRECEDENCE}"),
-        Lang::Zh => format!("优先级由高到低:{PRECEDENCE}"),
+        Lang::Zh => format!("优先级由高到低：{PRECEDENCE}"),
     });
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
                     "Expected duration: {p50} (p90 {p90}), {sure}; the critical path alone takes {bound}"
                 ),
                 Lang::Zh => {
-                    format!("预计耗时:{p50}(p90 {p90}),{sure};仅关键路径需 {bound}")
+                    format!("预计耗时：{p50}(p90 {p90}),{sure}；仅关键路径需 {bound}")
                 }
             });
             out::line(&path_words(snapshot, forecast, lang));
@@ -82,9 +82,9 @@ fn headline(planned: &Planned, total: u32, lang: Lang) -> String {
             )
         }
         Lang::Zh => {
-            let date = plan.values.business_date.map(|d| format!(",业务日期 {d}"));
+            let date = plan.values.business_date.map(|d| format!("，业务日期 {d}"));
             format!(
-                "批次 {no} 的计划(作业组 {group}{kind}){}:{jobs} 个作业,{waves} 层;最大并发:{limits}",
+                "批次 {no} 的计划（作业组 {group}{kind}）{}:{jobs} 个作业，{waves} 层；最大并发：{limits}",
                 date.unwrap_or_default(),
             )
         }
@@ -178,8 +178,8 @@ fn print_since(planned: &Planned, since: &Since, lang: Lang) {
     out::line(&match (lang, took) {
         (Lang::En, Some(took)) => format!("\nSince batch {no} ({status} in {took})"),
         (Lang::En, None) => format!("\nSince batch {no} ({status})"),
-        (Lang::Zh, Some(took)) => format!("\n自批次 {no}({status},耗时 {took})以来"),
-        (Lang::Zh, None) => format!("\n自批次 {no}({status})以来"),
+        (Lang::Zh, Some(took)) => format!("\n自批次 {no}（{status}，耗时 {took}）以来"),
+        (Lang::Zh, None) => format!("\n自批次 {no}（{status}）以来"),
     });
     let mut lines: Vec<String> = since.changes.iter().map(|c| format!("  {c}")).collect();
     lines.extend(since.params.iter().map(|c| param_line(c, lang)));
@@ -187,14 +187,14 @@ fn print_since(planned: &Planned, since: &Since, lang: Lang) {
         let (took, expected) = (span_words(took), span_words(expected));
         match lang {
             Lang::En => format!("  ~ duration of {code}: took {took}, p50 now {expected}"),
-            Lang::Zh => format!("  ~ {code} 耗时:当时 {took},现 p50 {expected}"),
+            Lang::Zh => format!("  ~ {code} 耗时：当时 {took}，现 p50 {expected}"),
         }
     }));
     if let (Some(took), Some(forecast)) = (since.took_in_all(), &planned.forecast) {
         let (took, expected) = (span_words(took), span_words(forecast.remaining()));
         lines.push(match lang {
             Lang::En => format!("  duration in all: took {took}, expected {expected}"),
-            Lang::Zh => format!("  总耗时:当时 {took},预计 {expected}"),
+            Lang::Zh => format!("  总耗时：当时 {took}，预计 {expected}"),
         });
     }
     if since.changes.is_empty() && since.params.is_empty() {

@@ -28,7 +28,7 @@ pub(super) fn print(report: &PreflightReport, lang: Lang) {
             let runs_as = job
                 .runs_as
                 .as_ref()
-                .map_or(String::new(), |user| format!(" {} {user}", lang.pick("as", "以权限:")));
+                .map_or(String::new(), |user| format!(" {} {user}", lang.pick("as", "以权限：")));
             out::line(&format!("  {} → {}{runs_as}", job.label(&report.shared_codes), job.calls));
         }
     }

@@ -171,7 +171,7 @@ async fn refuse_hopeless(
         Lang::En => format!(
             "nothing is opened: {faults} would keep jobs from running; --no-connect opens it all the same"
         ),
-        Lang::Zh => format!("未开启批次:{errors} 处错误会使作业无法运行;加 --no-connect 可跳过此检查"),
+        Lang::Zh => format!("未开启批次：{errors} 处错误会使作业无法运行；加 --no-connect 可跳过此检查"),
     })
     .into())
 }
@@ -201,7 +201,7 @@ pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
                     "batch {no} of group {group} exists already ({status}) and is left as it is"
                 )
             }
-            Lang::Zh => format!("批次 {no}(作业组 {group})已存在({status}),保持不变"),
+            Lang::Zh => format!("批次 {no}（作业组 {group}）已存在（{status}），保持不变"),
         });
     }
 }
@@ -376,7 +376,7 @@ pub(super) async fn stop_on_signal(
         stop.cancel();
         out::note(lang.pick(
             "no new jobs are started; waiting for those that run (again: end at once)",
-            "不再启动新作业;等待正在运行的作业结束(再按一次立即退出)",
+            "不再启动新作业；等待正在运行的作业结束（再按一次立即退出）",
         ));
     }
 }
@@ -419,9 +419,9 @@ pub(super) fn announce(BatchStanding { values, jobs, .. }: &BatchStanding, lang:
         (Lang::En, Some(date)) => {
             format!("batch {no} of group {group}: {count}, business date {date}")
         }
-        (Lang::Zh, None) => format!("批次 {no}(作业组 {group}):{jobs} 个作业"),
+        (Lang::Zh, None) => format!("批次 {no}（作业组 {group}）：{jobs} 个作业"),
         (Lang::Zh, Some(date)) => {
-            format!("批次 {no}(作业组 {group}):{jobs} 个作业,业务日期 {date}")
+            format!("批次 {no}（作业组 {group}）：{jobs} 个作业，业务日期 {date}")
         }
     });
 }
@@ -440,7 +440,7 @@ fn hint(batch: &Batch, lang: Lang) {
         }),
         BatchStatus::Running | BatchStatus::Killing => out::line(lang.pick(
             "It has not ended; to continue: add --resume to the same command",
-            "批次尚未结束;继续请在同一命令后加 --resume",
+            "批次尚未结束；继续请在同一命令后加 --resume",
         )),
         BatchStatus::Success | BatchStatus::Warning | BatchStatus::Killed => {}
     }

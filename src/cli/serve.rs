@@ -232,12 +232,12 @@ fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
             "serving as process {pid}, {} at once; TERM or Ctrl-C ends it",
             out::count(usize::try_from(max).unwrap_or(usize::MAX), "job")
         ),
-        Lang::Zh => format!("服务进程 {pid} 已启动,最多同时 {max} 个作业;TERM 或 Ctrl-C 结束"),
+        Lang::Zh => format!("服务进程 {pid} 已启动，最多同时 {max} 个作业；TERM 或 Ctrl-C 结束"),
     });
     if let Some(url) = url {
         out::note(&match lang {
             Lang::En => format!("console, API, health and metrics on {url}"),
-            Lang::Zh => format!("控制台、API、健康检查与指标:{url}"),
+            Lang::Zh => format!("控制台、API、健康检查与指标：{url}"),
         });
     }
 }
@@ -265,8 +265,8 @@ async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Res
              hours:\n    {secret}\nprocession user setup-secret makes another"
         ),
         Lang::Zh => format!(
-            "还没有用户。请在 24 小时内打开 {place}/#/setup,用以下密钥创建第一个用户:\n    {secret}\n\
-             如需另一个密钥:procession user setup-secret"
+            "还没有用户。请在 24 小时内打开 {place}/#/setup，用以下密钥创建第一个用户：\n    {secret}\n\
+             如需另一个密钥：procession user setup-secret"
         ),
     });
     Ok(())
@@ -317,21 +317,21 @@ fn words(item: &Served, lang: Lang) -> String {
     let (no, group) = (&item.batch_no, &item.group);
     let name = match lang {
         Lang::En => format!("batch {no} of group {group}"),
-        Lang::Zh => format!("批次 {no}(作业组 {group})"),
+        Lang::Zh => format!("批次 {no}（作业组 {group}）"),
     };
     let what = match &item.what {
         Fate::Taken => lang.pick("taken", "已接手").to_owned(),
         Fate::TakenOver => {
-            lang.pick("taken over: its process is dead", "已接管:原进程已失效").to_owned()
+            lang.pick("taken over: its process is dead", "已接管：原进程已失效").to_owned()
         }
         Fate::Ended(status) => ended(*status, lang),
         Fate::GivenBack => lang
-            .pick("given back; another process goes on with it", "已交还,由其他进程继续")
+            .pick("given back; another process goes on with it", "已交还，由其他进程继续")
             .to_owned(),
         Fate::Lost => lang.pick("is another process's now", "现由其他进程负责").to_owned(),
         Fate::CastOut(said) => match lang {
             Lang::En => format!("cannot be gone on with: {said}"),
-            Lang::Zh => format!("无法继续:{said}"),
+            Lang::Zh => format!("无法继续：{said}"),
         },
     };
     format!("{name}: {}", out::brief(&what, 300))
@@ -340,6 +340,6 @@ fn words(item: &Served, lang: Lang) -> String {
 fn ended(status: BatchStatus, lang: Lang) -> String {
     match lang {
         Lang::En => format!("ended {status}"),
-        Lang::Zh => format!("已结束,{status}"),
+        Lang::Zh => format!("已结束，{status}"),
     }
 }

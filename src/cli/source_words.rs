@@ -63,7 +63,7 @@ pub(super) fn checked(
     };
     let ledger = match (&checked.ledger, &checked.writes) {
         (Ledger::Absent, _) if uses.needs_ledger() => lang.pick("MISSING", "缺失").to_owned(),
-        (Ledger::Absent, _) => lang.pick("none, and none is needed", "无(不需要)").to_owned(),
+        (Ledger::Absent, _) => lang.pick("none, and none is needed", "无（不需要）").to_owned(),
         (Ledger::Fits, Some(Err(fault))) => {
             format!("{} ({fault})", lang.pick("there, but it cannot be written", "存在但不可写"))
         }
@@ -74,14 +74,14 @@ pub(super) fn checked(
     };
     let mut lines = vec![
         format!("{name}: {}", checked.whom),
-        format!("  {} {}", lang.pick("session lock:  ", "会话锁:"), yes(&checked.lock)),
+        format!("  {} {}", lang.pick("session lock:  ", "会话锁："), yes(&checked.lock)),
         format!(
             "  {} {}",
-            lang.pick("stops sessions:", "可终止会话:"),
+            lang.pick("stops sessions:", "可终止会话："),
             describe_stop(&checked.stops, lang)
         ),
-        format!("  {} {ledger}", lang.pick("ledger:        ", "账本:")),
-        format!("  {} {}", lang.pick("jobs by class: ", "作业类别:"), uses.classes()),
+        format!("  {} {ledger}", lang.pick("ledger:        ", "账本：")),
+        format!("  {} {}", lang.pick("jobs by class: ", "作业类别："), uses.classes()),
     ];
     lines.extend(describe_definers(&checked.stops.definers, lang));
     lines.extend(describe_keeping(checked, lang));
@@ -96,18 +96,18 @@ fn describe_way(transport: &Transport, lang: Lang) -> Option<String> {
     let said = match (transport, lang) {
         (Transport::Local, _) => return None,
         (Transport::Verified, Lang::En) => "encrypted, certificate verified".to_owned(),
-        (Transport::Verified, Lang::Zh) => "已加密,已验证服务器证书".to_owned(),
+        (Transport::Verified, Lang::Zh) => "已加密，已验证服务器证书".to_owned(),
         (Transport::Unverified(_) | Transport::MaybeClear(_), Lang::En) => {
             format!("WARNING: {}", transport.weakness().unwrap_or_default())
         }
         (Transport::Unverified(said), Lang::Zh) => {
-            format!("警告:已加密,但未验证服务器身份({said}):中间人可冒充服务器并读取密码")
+            format!("警告：已加密，但未验证服务器身份（{said}）：中间人可冒充服务器并读取密码")
         }
         (Transport::MaybeClear(said), Lang::Zh) => {
-            format!("警告:连接可能为明文({said}):中间人可读取密码和全部数据")
+            format!("警告：连接可能为明文（{said}）：中间人可读取密码和全部数据")
         }
     };
-    Some(format!("  {} {said}", lang.pick("transport:     ", "传输:")))
+    Some(format!("  {} {said}", lang.pick("transport:     ", "传输：")))
 }
 
 /// What was tried, and how it went.
@@ -123,32 +123,34 @@ fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
         (Ok(took), Lang::En) => {
             format!("yes (tried: {ran} was ended and gone after {:.1} s)", took.as_secs_f64())
         }
-        (Ok(took), Lang::Zh) => format!("是(实测:{ran}已终止,{:.1} 秒后消失)", took.as_secs_f64()),
+        (Ok(took), Lang::Zh) => {
+            format!("是（实测：{ran}已终止，{:.1} 秒后消失）", took.as_secs_f64())
+        }
         (Err(fault), Lang::En) => format!("NO (tried with {ran}: {fault})"),
-        (Err(fault), Lang::Zh) => format!("否(用{ran}实测:{fault})"),
+        (Err(fault), Lang::Zh) => format!("否（用{ran}实测：{fault}）"),
     }
 }
 
 /// Whether procedures of other definers could be stopped, where that is another question.
 fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
-    let label = lang.pick("of definers:   ", "定义者过程:");
+    let label = lang.pick("of definers:   ", "定义者过程：");
     let said = match (definers, lang) {
         (DefinerStop::AsOwn, _) => return None,
         (DefinerStop::Granted, Lang::En) => {
             "yes (by its rights, not tried: CONNECTION ADMIN or SUPER)".to_owned()
         }
         (DefinerStop::Granted, Lang::Zh) => {
-            "是(依据权限,未实测:CONNECTION ADMIN 或 SUPER)".to_owned()
+            "是（依据权限，未实测：CONNECTION ADMIN 或 SUPER）".to_owned()
         }
         (DefinerStop::Denied(grant), Lang::En) => format!(
             "NO: a running procedure of another definer (SQL SECURITY DEFINER) could not be stopped and would end \
              UNKNOWN; by its rights, not tried. To allow it: {grant}"
         ),
         (DefinerStop::Denied(grant), Lang::Zh) => format!(
-            "否:其他定义者的过程(SQL SECURITY DEFINER)运行时无法终止,结果为 UNKNOWN;依据权限判断,未实测。授权:{grant}"
+            "否：其他定义者的过程(SQL SECURITY DEFINER)运行时无法终止，结果为 UNKNOWN；依据权限判断，未实测。授权：{grant}"
         ),
         (DefinerStop::Unknown(why), Lang::En) => format!("not known ({why})"),
-        (DefinerStop::Unknown(why), Lang::Zh) => format!("未知({why})"),
+        (DefinerStop::Unknown(why), Lang::Zh) => format!("未知（{why}）"),
     };
     Some(format!("  {label} {said}"))
 }
@@ -160,7 +162,7 @@ fn describe_keeping(checked: &Checked, lang: Lang) -> Option<String> {
         Lang::En => format!(
             "  sessions kept:  no, each job opens one of its own, which is slower; to keep them: {grant}"
         ),
-        Lang::Zh => format!("  保留会话: 否,每个作业都要新建会话,较慢;授权:{grant}"),
+        Lang::Zh => format!("  保留会话：否，每个作业都要新建会话，较慢；授权：{grant}"),
     })
 }
 
@@ -176,7 +178,7 @@ fn describe_powers(checked: &Checked, lang: Lang) -> Option<String> {
              server's files, programs or users; use a user with rights on the data alone (docs/security.md)"
         ),
         Lang::Zh => format!(
-            "  警告:该用户在服务器上拥有 {powers}:为此数据源编写作业的人可访问服务器的文件、程序或用户;\
+            "  警告：该用户在服务器上拥有 {powers}：为此数据源编写作业的人可访问服务器的文件、程序或用户；\
              请改用仅有数据权限的用户(docs/security.md)"
         ),
     })
@@ -187,7 +189,7 @@ fn describe_open_path(checked: &Checked, lang: Lang) -> Option<String> {
     let open = checked.open_path.as_ref()?;
     let word = |(schema, role): &(String, String)| match (role.as_str(), lang) {
         ("PUBLIC", Lang::En) => format!("{schema} (by everybody)"),
-        ("PUBLIC", Lang::Zh) => format!("{schema}(所有用户)"),
+        ("PUBLIC", Lang::Zh) => format!("{schema}（所有用户）"),
         (role, Lang::En) => format!("{schema} (by {role})"),
         (role, Lang::Zh) => format!("{schema}({role})"),
     };
@@ -206,7 +208,7 @@ fn describe_open_path(checked: &Checked, lang: Lang) -> Option<String> {
              or ALTER ROLE … SET search_path to schemas of its own (docs/security.md)"
         ),
         Lang::Zh => format!(
-            "  警告:其 search_path({path}{set_by})包含他人可创建对象的模式:{schemas};他人放入的同名对象会以该用户的权限运行;\
+            "  警告：其 search_path({path}{set_by})包含他人可创建对象的模式：{schemas}；他人放入的同名对象会以该用户的权限运行；\
              请 REVOKE CREATE ON SCHEMA …,或用 ALTER ROLE … SET search_path 限定为自己的模式(docs/security.md)"
         ),
     })
@@ -217,24 +219,24 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
     let name = &uses.source.name;
     let Ok(checked) = checked else {
         let en = "mend its URL, its password or the network; no job can run there";
-        return vec![lang.pick(en, "请检查其 URL、密码或网络;作业无法在此运行").to_owned()];
+        return vec![lang.pick(en, "请检查其 URL、密码或网络；作业无法在此运行").to_owned()];
     };
     let mut cures = Vec::new();
     if checked.is_home == Some(false) {
         let en = "declare tx: ledger for its jobs of tx: same: it is not Procession's own database";
         cures.push(
-            lang.pick(en, "此库不是 Procession 自己的数据库,请将 tx: same 的作业改为 tx: ledger")
+            lang.pick(en, "此库不是 Procession 自己的数据库，请将 tx: same 的作业改为 tx: ledger")
                 .to_owned(),
         );
     }
     if checked.lock.is_err() {
         let en = "connect to the server itself, not through a proxy that shares connections";
-        cures.push(lang.pick(en, "请直接连接数据库服务器,不要经过共享连接的代理").to_owned());
+        cures.push(lang.pick(en, "请直接连接数据库服务器，不要经过共享连接的代理").to_owned());
     }
     if checked.stops.gone.is_err() {
         let en = "let the user see and end its own sessions; a body that runs too long could not be \
                   stopped and would end UNKNOWN";
-        let zh = "请允许该用户查看并终止自己的会话;否则超时的作业无法终止,结果为 UNKNOWN";
+        let zh = "请允许该用户查看并终止自己的会话；否则超时的作业无法终止，结果为 UNKNOWN";
         cures.push(lang.pick(en, zh).to_owned());
     }
     let prepare = format!("procession source prepare {name}");
@@ -245,7 +247,7 @@ pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: La
             let en = format!("rename that table, then: {prepare}");
             cures.push(match lang {
                 Lang::En => en,
-                Lang::Zh => format!("请先将该表改名,然后执行:{prepare}"),
+                Lang::Zh => format!("请先将该表改名，然后执行：{prepare}"),
             });
         }
         (Ledger::Fits, Some(Err(_))) => {
@@ -271,7 +273,7 @@ fn maybe_hidden(uses: &Uses<'_>, checked: &Checked, lang: Lang) -> String {
         Lang::En => {
             format!("; or it is there and {user} may not see it (then the GRANT alone: {grant})")
         }
-        Lang::Zh => format!(";或该表已存在但 {user} 不可见(此时只需授权:{grant})"),
+        Lang::Zh => format!("；或该表已存在但 {user} 不可见（此时只需授权：{grant}）"),
     }
 }
 
@@ -279,7 +281,7 @@ fn maybe_hidden(uses: &Uses<'_>, checked: &Checked, lang: Lang) -> String {
 pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
     lang.pick(
         "no stored job is tx: ledger, so no source needs a ledger; name one to prepare it all the same",
-        "没有 tx: ledger 的作业,无需准备账本;如仍要准备,请写出数据源名称",
+        "没有 tx: ledger 的作业，无需准备账本；如仍要准备，请写出数据源名称",
     )
 }
 
@@ -299,13 +301,13 @@ pub(super) fn prepared(
         }
         Ok((Prepared::WouldMake, _)) => {
             let en = "procession_ledger would be made; a DBA may run this instead:";
-            lang.pick(en, "将创建 procession_ledger;也可由 DBA 执行:").to_owned()
+            lang.pick(en, "将创建 procession_ledger；也可由 DBA 执行：").to_owned()
         }
         Ok((Prepared::Other(why), _)) => match lang {
             Lang::En => format!(
                 "there is another procession_ledger: {why}; rename it and prepare the source again"
             ),
-            Lang::Zh => format!("已有结构不同的 procession_ledger:{why};请改名后重新准备"),
+            Lang::Zh => format!("已有结构不同的 procession_ledger:{why}；请改名后重新准备"),
         },
         Ok((Prepared::NotWritable(why), whom)) => match (lang, whom.user.as_deref()) {
             (Lang::En, Some(user)) => format!(
@@ -315,15 +317,15 @@ pub(super) fn prepared(
                 format!("procession_ledger is there, but cannot be written ({why})")
             }
             (Lang::Zh, Some(user)) => {
-                format!("procession_ledger 已存在,但 {user} 不能写入({why});请由 DBA 执行:")
+                format!("procession_ledger 已存在，但 {user} 不能写入（{why}）；请由 DBA 执行：")
             }
-            (Lang::Zh, None) => format!("procession_ledger 已存在,但不能写入({why})"),
+            (Lang::Zh, None) => format!("procession_ledger 已存在，但不能写入（{why}）"),
         },
         Ok((Prepared::Refused(why), whom)) => {
             let user = whom.user.as_deref().unwrap_or("-");
             match lang {
                 Lang::En => format!("{user} may not make it ({why}); let a DBA run this:"),
-                Lang::Zh => format!("{user} 无权创建({why});请由 DBA 执行:"),
+                Lang::Zh => format!("{user} 无权创建（{why}）；请由 DBA 执行："),
             }
         }
     };
@@ -344,7 +346,7 @@ pub(super) fn pruned(
         (Lang::En, LedgerChange::Look) => {
             format!("{name}: {count} rows of effects known for more than {days} days would go")
         }
-        (Lang::Zh, LedgerChange::Make) => format!("{name}:已删除 {count} 行({days} 天前)"),
-        (Lang::Zh, LedgerChange::Look) => format!("{name}:将删除 {count} 行({days} 天前)"),
+        (Lang::Zh, LedgerChange::Make) => format!("{name}：已删除 {count} 行（{days} 天前）"),
+        (Lang::Zh, LedgerChange::Look) => format!("{name}：将删除 {count} 行（{days} 天前）"),
     }
 }

@@ -44,10 +44,10 @@ pub(super) async fn kill(
              without --no-wait"
         ),
         (false, true, Lang::Zh) => format!(
-            "批次 {no} 已标记为停止;目前没有进程持有它:将由下一个服务进程结束,或去掉 --no-wait 重新执行 batch kill"
+            "批次 {no} 已标记为停止；目前没有进程持有它：将由下一个服务进程结束，或去掉 --no-wait 重新执行 batch kill"
         ),
         (false, false, Lang::En) => format!("no process has batch {no}: it is ended here"),
-        (false, false, Lang::Zh) => format!("没有进程持有批次 {no}:由本命令结束"),
+        (false, false, Lang::Zh) => format!("没有进程持有批次 {no}：由本命令结束"),
     });
     if no_wait {
         return Ok(VerbResult::Well);

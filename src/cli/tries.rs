@@ -40,7 +40,7 @@ fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
         };
         words.push(match lang {
             Lang::En => format!("the outcome of {tries} is open, the next looks it up first"),
-            Lang::Zh => format!("{} 次启动的结果未知,下次启动会先查明", row.unresolved),
+            Lang::Zh => format!("{} 次启动的结果未知，下次启动会先查明", row.unresolved),
         });
     }
     if let Some(what) = &row.waits_on {
@@ -48,7 +48,7 @@ fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
             Some(silent) => silent.words(lang),
             None => {
                 let what = RunWait::said_in(lang, what);
-                format!("{}{what}", lang.pick("waits for ", "等待:"))
+                format!("{}{what}", lang.pick("waits for ", "等待："))
             }
         });
     }

@@ -190,7 +190,7 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
             None => {
                 let said = "there are users already; procession user add makes another";
                 return Err(BadInput(
-                    lang.pick(said, "已有用户;请用 procession user add 添加").to_owned(),
+                    lang.pick(said, "已有用户；请用 procession user add 添加").to_owned(),
                 )
                 .into());
             }
@@ -226,7 +226,7 @@ async fn add(app: &App, by: &Authority, args: AddArgs, lang: Lang) -> Result<()>
     if none {
         out::note(lang.pick(
             "it may do nothing yet; procession user set NAME --role ROLE grants",
-            "该用户尚无任何权限;请用 procession user set NAME --role ROLE 授予",
+            "该用户尚无任何权限；请用 procession user set NAME --role ROLE 授予",
         ));
     }
     warn_of_script_right(app, &granted, lang).await?;
@@ -254,7 +254,7 @@ fn password() -> Result<Option<SecretString>> {
 fn first_password(made: &SecretString, lang: Lang) {
     out::note(lang.pick(
         "one-time password, shown now and never again; it must be changed within 72 hours:",
-        "一次性密码,只显示这一次,须在 72 小时内更改:",
+        "一次性密码，只显示这一次，须在 72 小时内更改：",
     ));
     out::line(made.expose_secret());
 }
@@ -293,7 +293,7 @@ async fn token(porter: &Porter, by: &Authority, args: TokenArgs, lang: Lang) -> 
         Lang::En => {
             format!("token {} until {}, shown now and never again:", token.id, token.end_time)
         }
-        Lang::Zh => format!("令牌 {},有效至 {},只显示这一次:", token.id, token.end_time),
+        Lang::Zh => format!("令牌 {}，有效至 {}，只显示这一次：", token.id, token.end_time),
     });
     out::line(made.expose_secret());
     Ok(())

@@ -75,7 +75,7 @@ impl Watch {
             (Lang::En, false) => format!("expected end in {left} (p90 {bad})"),
             (Lang::Zh, false) => format!("预计 {left}后结束(p90 {bad})"),
             (Lang::En, true) => format!("expected end unknown (at a guess in {left})"),
-            (Lang::Zh, true) => format!("预计结束时间未知(粗估 {left}后)"),
+            (Lang::Zh, true) => format!("预计结束时间未知（粗估 {left}后）"),
         })
     }
 

@@ -21,7 +21,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
         let (no, status) = (&view.batch.values.batch_no, view.batch.status);
         out::line(&match lang {
             Lang::En => format!("Nothing waits: batch {no} is {status}"),
-            Lang::Zh => format!("没有作业在等待:批次 {no} 为 {status}"),
+            Lang::Zh => format!("没有作业在等待：批次 {no} 为 {status}"),
         });
     } else {
         let rows = answers

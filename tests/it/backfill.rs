@@ -101,7 +101,7 @@ fn twelve_months_of_an_example() {
     assert_eq!((code, shown.matches("left alone: done").count()), (0, 12), "{shown}");
     assert_eq!(json(path, &["backfill", "list"]).1.as_array().map(Vec::len), Some(1));
     let (_, shown, _) = said(path, &["--lang", "zh", "backfill", "show", "1"]);
-    assert!(shown.contains("补跑 1(作业组 fan_out_fan_in,202401..202412):SUCCESS"), "{shown}");
+    assert!(shown.contains("补跑 1（作业组 fan_out_fan_in，202401..202412）：SUCCESS"), "{shown}");
 }
 
 #[test]

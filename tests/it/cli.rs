@@ -188,7 +188,7 @@ fn chinese_is_spoken_where_it_is_asked_for() {
     let (code, shown, told) =
         said(folder.path(), &["--lang", "zh", "run", "dag.yaml", "--batch-no", "202407"]);
     assert_eq!(code, 0);
-    assert!(shown.contains("批次 202407(作业组 default):SUCCESS"), "{shown}");
+    assert!(shown.contains("批次 202407（作业组 default）：SUCCESS"), "{shown}");
     assert!(told.contains("业务日期 2024-07-31"), "{told}");
 }
 

@@ -311,7 +311,7 @@ fn a_running_batch_tells_its_end_and_the_path_to_it() {
     let (_, shown, _) = said(path, &["batch", "show", "202406"]);
     assert!(shown.contains("Expected end: "), "{shown}");
     let (_, shown, _) = said(path, &["--lang", "zh", "batch", "eta", "202406"]);
-    assert!(shown.contains("预计结束:") && shown.contains("关键路径:TAX"), "{shown}");
+    assert!(shown.contains("预计结束：") && shown.contains("关键路径：TAX"), "{shown}");
     child.kill().expect("kill");
     child.wait().expect("wait");
     let orphan = std::fs::read_to_string(&pid).expect("pid");
@@ -381,5 +381,5 @@ fn a_late_batch_names_the_jobs_that_made_it_late() {
     let (_, shown, _) = said(path, &["batch", "eta", "202407"]);
     assert!(shown.contains("Late by ") && shown.contains("for a slot, in use by A"), "{shown}");
     let (_, shown, _) = said(path, &["--lang", "zh", "batch", "eta", "202407"]);
-    assert!(shown.contains("B 等待并发名额") && shown.contains("(A 占用)"), "{shown}");
+    assert!(shown.contains("B 等待并发名额") && shown.contains("（A 占用）"), "{shown}");
 }

@@ -37,7 +37,7 @@ impl ChangeWaits {
                  procession change-request show {id}"
             ),
             Lang::Zh => format!(
-                "尚未执行:变更 {id}({summary})等待第二人审批,截止 {until};\
+                "尚未执行：变更 {id}（{summary}）等待第二人审批，截止 {until};\
                  procession change-request show {id}"
             ),
         });

@@ -91,7 +91,7 @@ impl Server {
             "http" if std::env::var(PLAIN).is_ok_and(|word| word == "1") => out::note(lang.pick(
                 "warning: PROCESSION_SERVER_PLAIN=1: the token and all answers pass the network in plain \
                  text; whoever listens may do what you may",
-                "警告:PROCESSION_SERVER_PLAIN=1:令牌和全部内容以明文经过网络,窃听者将拥有与您相同的权限",
+                "警告：PROCESSION_SERVER_PLAIN=1:令牌和全部内容以明文经过网络，窃听者将拥有与您相同的权限",
             )),
             "http" => {
                 return Err(bad(format!(

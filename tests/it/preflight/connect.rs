@@ -342,7 +342,7 @@ jobs:
     assert_eq!((code, brief(&found)), (2, expected.map(str::to_owned).to_vec()), "{found}");
     let args = ["check", "dag.yaml", "--connect", "--lang", "zh"];
     let (_, _, error) = said(folder.path(), &args);
-    assert!(error.contains("错误:") && error.contains("PREFLIGHT_TEST_PASSWORD"), "{error}");
+    assert!(error.contains("错误：") && error.contains("PREFLIGHT_TEST_PASSWORD"), "{error}");
     let mut command = procession(folder.path());
     command.env("PREFLIGHT_TEST_PASSWORD", "hunter22").args(args);
     let done = command.output().expect("it runs");

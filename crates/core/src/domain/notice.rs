@@ -189,11 +189,11 @@ impl About<'_> {
         let group = &self.group.code;
         let subject = Both::new(
             format!("{code} {en} in batch {no} ({group})"),
-            format!("{code} {zh},批次 {no}({group})"),
+            format!("{code} {zh}，批次 {no}（{group}）"),
         );
         let headline = Both::new(
             format!("Job {code} ({}) {en}.", job.name),
-            format!("作业 {code}({}){zh}。", job.name),
+            format!("作业 {code}（{}）{zh}。", job.name),
         );
         let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
         let mut letter = Letter::new(event, subject, headline)
@@ -213,19 +213,19 @@ impl About<'_> {
         let warn_after = job.warn_after_sec.unwrap_or_default();
         let subject = Both::new(
             format!("{code} still runs after {took} in batch {no} ({group})"),
-            format!("{code} 已运行 {took} 仍未结束,批次 {no}({group})"),
+            format!("{code} 已运行 {took} 仍未结束，批次 {no}（{group}）"),
         );
         let name = &job.name;
         let headline = Both::new(
             format!(
                 "Job {code} ({name}) has run for {took}; its owners are told after {warn_after} s."
             ),
-            format!("作业 {code}({name})已运行 {took},超过提醒时限 {warn_after} 秒。"),
+            format!("作业 {code}（{name}）已运行 {took}，超过提醒时限 {warn_after} 秒。"),
         );
         let letter = Letter::new(Event::RunningLong, subject, headline)
             .note(Both::new(
                 format!("It is not stopped before its time limit of {limit} s."),
-                format!("超时时限为 {limit} 秒,此前不会停止。"),
+                format!("超时时限为 {limit} 秒，此前不会停止。"),
             ))
             .fact("Batch", "批次", self.no())
             .fact("Attempt", "次数", attempt.to_string());
@@ -243,18 +243,19 @@ impl About<'_> {
         let (code, no, group) = (&job.code, &self.batch.values.batch_no, &self.group.code);
         let subject = Both::new(
             format!("{code} waits for an approval in batch {no} ({group})"),
-            format!("{code} 等待审批,批次 {no}({group})"),
+            format!("{code} 等待审批，批次 {no}（{group}）"),
         );
         let question = rule.question.as_deref();
         let headline = Both::new(
             question.map_or_else(|| format!("May job {code} ({}) go on?", job.name), str::to_owned),
-            question.map_or_else(|| format!("作业 {code}({})可以继续吗?", job.name), str::to_owned),
+            question
+                .map_or_else(|| format!("作业 {code}（{}）可以继续吗?", job.name), str::to_owned),
         );
         let approvers = |lang| rule.describe(&job.group, lang);
         let mut letter = Letter::new(Event::ApprovalWanted, subject, headline)
             .note(Both::new(
                 format!("Who may decide: {}.", approvers(Lang::En)),
-                format!("审批人:{}。", approvers(Lang::Zh)),
+                format!("审批人：{}。", approvers(Lang::Zh)),
             ))
             .fact("Batch", "批次", self.no())
             .fact("Job", "作业", format!("{code} ({})", job.name))
@@ -281,19 +282,19 @@ impl About<'_> {
         let (code, name, tx) = (&job.code, &job.name, job.tx.as_str());
         let subject = Both::new(
             format!("{code} is not started again: it commits by itself (tx: {tx})"),
-            format!("{code} 不再启动:自行结束了事务(tx: {tx})"),
+            format!("{code} 不再启动：自行结束了事务(tx: {tx})"),
         );
         let headline = Both::new(
             format!(
                 "Job {code} ({name}) is declared tx: {tx} and ended its transaction by itself."
             ),
-            format!("作业 {code}({name})声明为 tx: {tx},却自行结束了事务。"),
+            format!("作业 {code}（{name}）声明为 tx: {tx}，却自行结束了事务。"),
         );
         let key = JobKey::of_definition(job);
         let mut letter = Letter::new(Event::TxBreach, subject, headline)
             .note(Both::new(
                 "It is refused until it is mended or declared tx: none.",
-                "修复该作业或改为 tx: none 之前,不会再次启动。",
+                "修复该作业或改为 tx: none 之前，不会再次启动。",
             ))
             .fact("Batch", "批次", self.no())
             .step("Then", "处理后", format!("procession job trust {key} --reason WHY"));
@@ -307,14 +308,14 @@ impl About<'_> {
         let took = span_words(i64::from(self.group.warn_after_sec.unwrap_or_default()) * 1_000);
         let subject = Both::new(
             format!("batch {no} ({group}) still runs after {took}"),
-            format!("批次 {no}({group})运行 {took} 后仍未结束"),
+            format!("批次 {no}（{group}）运行 {took} 后仍未结束"),
         );
         let headline = Both::new(
             format!(
                 "Batch {no} of group {group} ({name}) still runs, {took} after it was opened or \
                  resumed."
             ),
-            format!("批次 {no}(作业组 {group},{name})启动或恢复 {took} 后仍未结束。"),
+            format!("批次 {no}（作业组 {group}，{name}）启动或恢复 {took} 后仍未结束。"),
         );
         let why = format!("procession batch why {no} --group {group}");
         self.of_batch(Letter::new(Event::BatchLong, subject, headline).step("Why", "原因", why))
@@ -326,11 +327,11 @@ impl About<'_> {
         let limit = self.group.batch_timeout_sec.unwrap_or_default();
         let subject = Both::new(
             format!("batch {no} ({group}) is stopped: {reason}"),
-            format!("批次 {no}({group})超过 {limit} 秒时限,正在停止"),
+            format!("批次 {no}（{group}）超过 {limit} 秒时限，正在停止"),
         );
         let headline = Both::new(
             format!("Batch {no} of group {group} ({name}) {reason} and is being stopped."),
-            format!("批次 {no}(作业组 {group},{name})超过 {limit} 秒时限,正在停止。"),
+            format!("批次 {no}（作业组 {group}，{name}）超过 {limit} 秒时限，正在停止。"),
         );
         let go_on = format!("procession run DEFINITION --batch-no {no} --resume");
         let letter = Letter::new(Event::BatchTimeout, subject, headline);
@@ -345,16 +346,16 @@ fn words(status: QueueStatus, is_unconfirmed: bool) -> Option<(Event, &'static s
         QueueStatus::Unknown if is_unconfirmed => Some((
             Event::KillUnconfirmed,
             "could not be seen to have stopped and has an unknown outcome",
-            "未能确认已停止,结果未知",
+            "未能确认已停止，结果未知",
         )),
         QueueStatus::Unknown => Some((Event::Unknown, "has an unknown outcome", "结果未知")),
         // Only a job that was parked is told of; what an operator holds back, he knows.
-        QueueStatus::Held => Some((Event::Parked, "is parked", "已停放,等待人工处理")),
+        QueueStatus::Held => Some((Event::Parked, "is parked", "已停放，等待人工处理")),
         QueueStatus::RetryWait => {
-            Some((Event::Retried, "failed and is tried again", "执行失败,将重试"))
+            Some((Event::Retried, "failed and is tried again", "执行失败，将重试"))
         }
         QueueStatus::Warning => {
-            Some((Event::ChecksWarned, "ended with warnings", "已完成,但有警告"))
+            Some((Event::ChecksWarned, "ended with warnings", "已完成，但有警告"))
         }
         QueueStatus::Pending | QueueStatus::Queued | QueueStatus::Running => None,
         QueueStatus::Killing | QueueStatus::Killed | QueueStatus::Success => None,

@@ -183,13 +183,13 @@ pub fn words(label: Option<&str>, lack: Lack, nodes: &[String], lang: Lang) -> S
         }
         (Lack::Room, None, Lang::En) => format!("every node is full; nodes: {nodes}"),
         (Lack::Node, Some(label), Lang::Zh) => {
-            format!("没有带标签 {label} 且接受作业的存活节点;节点:{nodes}")
+            format!("没有带标签 {label} 且接受作业的存活节点；节点：{nodes}")
         }
-        (Lack::Node, None, Lang::Zh) => format!("没有接受作业的存活工作节点;节点:{nodes}"),
+        (Lack::Node, None, Lang::Zh) => format!("没有接受作业的存活工作节点；节点：{nodes}"),
         (Lack::Room, Some(label), Lang::Zh) => {
-            format!("带标签 {label} 的节点均已满;节点:{nodes}")
+            format!("带标签 {label} 的节点均已满；节点：{nodes}")
         }
-        (Lack::Room, None, Lang::Zh) => format!("所有节点均已满;节点:{nodes}"),
+        (Lack::Room, None, Lang::Zh) => format!("所有节点均已满；节点：{nodes}"),
     }
 }
 

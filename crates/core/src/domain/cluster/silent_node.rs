@@ -16,7 +16,7 @@ pub struct SilentNode {
 /// In English and Chinese; `{node}` and `{session}` are replaced.
 const WORDS: (&str, &str) = (
     "node {node} is not heard of; session {session} on the server still holds the lock of this job, so it may still run",
-    "节点 {node} 失去联系;服务器上的会话 {session} 仍持有本作业的锁,作业可能仍在运行",
+    "节点 {node} 失去联系；服务器上的会话 {session} 仍持有本作业的锁，作业可能仍在运行",
 );
 
 impl SilentNode {

@@ -457,9 +457,9 @@ mod tests {
         assert_eq!(
             words(Lang::Zh),
             [
-                "已就绪;等待资源池 ORA_DW 的 4 个并发名额(已用 1/4,占用者:J0)",
-                "已就绪;资源池 ORA_DW 的名额留给排在前面的 J1",
-                "已就绪;等待锁 GL_LEDGER,占用者:J3, J3@1",
+                "已就绪；等待资源池 ORA_DW 的 4 个并发名额（已用 1/4，占用者：J0）",
+                "已就绪；资源池 ORA_DW 的名额留给排在前面的 J1",
+                "已就绪；等待锁 GL_LEDGER，占用者：J3, J3@1",
             ]
         );
     }
@@ -501,7 +501,7 @@ mod tests {
              --batch-no 1 --group g, or start procession serve"
         );
         let words = Why::NoProcess(Opened::Backfilled(BackfillId(7))).words(Lang::Zh, Millis(0));
-        assert!(words.ends_with("继续请用:procession backfill resume 7"), "{words}");
+        assert!(words.ends_with("继续请用：procession backfill resume 7"), "{words}");
         let paused = answers_of(true, true);
         assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
     }
@@ -563,19 +563,19 @@ mod tests {
     fn after_a_crash_the_reason_says_what_is_looked_up() {
         let waits = crashed(QueueStatus::Running, |r| r.waits_on = Some("session 42".into()));
         let english = "waits before its body: session 42";
-        says(waits, TxClass::None, english, "执行前等待:session 42");
+        says(waits, TxClass::None, english, "执行前等待：session 42");
         let open = crashed(QueueStatus::RetryWait, |r| {
             (r.unresolved, r.not_before) = (1, Some(Millis(5_000)));
         });
         let english = "what became of try 2 is open; looked up by the next one (ledger of source \
                        'dw'): not before 1970-01-01T00:00:05.000Z (in 3.0 s)";
-        let chinese = "第 2 次的结果待查,由下一次查询(数据源 dw 的账本)";
+        let chinese = "第 2 次的结果待查，由下一次查询（数据源 dw 的账本）";
         says(open.clone(), TxClass::Ledger, english, chinese);
         says(open.clone(), TxClass::Same, "(ledger of the metadata database)", "元数据库的账本");
         let said = "no procession_ledger there";
         let open = QueueEntry { error_message: Some(said.into()), ..open };
         let english = "(in 3.0 s); last said: no procession_ledger there";
-        says(open, TxClass::Ledger, english, "上次信息:no procession_ledger there");
+        says(open, TxClass::Ledger, english, "上次信息：no procession_ledger there");
     }
 
     #[test]
@@ -585,9 +585,9 @@ mod tests {
         let parked = saying(S::Held, "3 workers in a row died while it ran; parked.", 3);
         let english = "parked: 3 workers in a row died while it ran; look at it, then: procession job \
                        release 1 J --group g --reason WHY";
-        says(parked, none, english, "已停放:连续 3 个进程在运行它时中断");
+        says(parked, none, english, "已停放：连续 3 个进程在运行它时中断");
         let held = saying(S::Held, "held by li: rates are late", 1);
-        says(held, none, "held by li: rates are late", "被操作员挂起:held by li");
+        says(held, none, "held by li: rates are late", "被操作员挂起：held by li");
         let lost = saying(S::Unknown, "cut", 0);
         says(lost.clone(), ledger, "cut; a rerun looks it up in its ledger", "先查账本");
         says(
@@ -602,7 +602,7 @@ mod tests {
         says(lives, ledger, english, "再次停止");
         let stops = saying(S::Killing, "killed by li: x", 0);
         let english = "being stopped (start 2, since 1970-01-01T00:00:01.000Z); killed by li: x";
-        let chinese = "正在停止(第 2 次,自 1970-01-01T00:00:01.000Z 起);killed by li: x";
+        let chinese = "正在停止（第 2 次，自 1970-01-01T00:00:01.000Z 起）；killed by li: x";
         says(stops, none, english, chinese);
     }
 

@@ -18,12 +18,12 @@ pub enum RunWait {
 
 /// The three, in English and Chinese; `#` is the run.
 const WORDS: [(&str, &str); 3] = [
-    ("its turn: run # of this job is not over", "轮到它:本作业的运行 # 尚未结束"),
+    ("its turn: run # of this job is not over", "轮到它：本作业的运行 # 尚未结束"),
     ("the end of run # of this job, which it covers", "被它覆盖的本作业的运行 # 结束"),
     (
         "run # of this job was ordered to stop and its executor has not reported its end; when it is \
          certain that it has stopped, rerun, force or skip the job that is UNKNOWN",
-        "本作业的运行 # 已下令终止,但执行器尚未上报其结束;确认其已停止后,请对状态为 UNKNOWN 的作业执行重跑、强制成功或跳过",
+        "本作业的运行 # 已下令终止，但执行器尚未上报其结束；确认其已停止后，请对状态为 UNKNOWN 的作业执行重跑、强制成功或跳过",
     ),
 ];
 

@@ -177,12 +177,12 @@ impl Doubt {
                 "{first} has run for {elapsed}; the longest of its {tries} tries took {longest}"
             ),
             (DoubtReason::Overran | DoubtReason::LongerThanUsual, Lang::Zh) => {
-                format!("{first} 已运行 {elapsed};以往 {tries} 次中最长为 {longest}")
+                format!("{first} 已运行 {elapsed}；以往 {tries} 次中最长为 {longest}")
             }
             (DoubtReason::NoHistory, Lang::En) => format!("no history of {jobs}"),
             (DoubtReason::NoHistory, Lang::Zh) => format!("{jobs} 无历史耗时"),
             (DoubtReason::Held, Lang::En) => format!("{jobs} held, nobody knows until when"),
-            (DoubtReason::Held, Lang::Zh) => format!("{jobs} 已挂起,释放时间不明"),
+            (DoubtReason::Held, Lang::Zh) => format!("{jobs} 已挂起，释放时间不明"),
             (DoubtReason::OtherBatch, Lang::En) => format!("other batches are waited for: {jobs}"),
             (DoubtReason::OtherBatch, Lang::Zh) => format!("{jobs} 在等待其他批次"),
             (DoubtReason::FewTries, Lang::En) => {

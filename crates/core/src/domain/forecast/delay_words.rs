@@ -34,7 +34,7 @@ impl DelayReport {
             }
             (Punctuality::WillBeLate(ms), Lang::Zh) => format!("预计晚 {}:", span_words(ms)),
             (Punctuality::InTime, Lang::En) => "What decides the end: ".to_owned(),
-            (Punctuality::InTime, Lang::Zh) => "决定结束时间的作业:".to_owned(),
+            (Punctuality::InTime, Lang::Zh) => "决定结束时间的作业：".to_owned(),
         };
         let more = self.causes.len().saturating_sub(NAMED);
         let named = self.causes.iter().take(NAMED).map(|cause| cause.describe(snapshot, lang));
@@ -50,7 +50,7 @@ impl DelayReport {
             let chain = crate::domain::text::clip(&codes.join(" -> "), 300);
             parts.push(match lang {
                 Lang::En => format!("{chain}, none of which took longer than usual or waited"),
-                Lang::Zh => format!("{chain},均未超过往常耗时,也未等待"),
+                Lang::Zh => format!("{chain}，均未超过往常耗时，也未等待"),
             });
         }
         let (between, end) = (lang.pick("; ", ";"), lang.pick(".", "。"));
@@ -99,11 +99,11 @@ impl DelayCause {
         let (took, usual) = self.took.unwrap_or_default();
         let (took, usual) = (span_words(took), span_words(usual));
         let name = self.resource.as_deref().unwrap_or_default();
-        let by = self.held_by.map(|node| format!("({} 占用)", code(snapshot, node)));
+        let by = self.held_by.map(|node| format!("（{} 占用）", code(snapshot, node)));
         let by = by.unwrap_or_default();
         match self.kind {
-            DelayKind::TookLonger => format!("{job} 耗时 {took},往常 {usual}(多 {span})"),
-            DelayKind::Approval => format!("{job} 等待审批 {took},往常 {usual}(多 {span})"),
+            DelayKind::TookLonger => format!("{job} 耗时 {took}，往常 {usual}（多 {span}）"),
+            DelayKind::Approval => format!("{job} 等待审批 {took}，往常 {usual}（多 {span}）"),
             DelayKind::Retries => format!("{job} 因重试多用 {span}"),
             DelayKind::Held => format!("{job} 被挂起 {span}"),
             DelayKind::StartedOver => format!("{job} 在 {span} 后才被重跑"),

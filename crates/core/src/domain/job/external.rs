@@ -84,7 +84,7 @@ fn wait_in_chinese(wait: &Wait) -> String {
     match wait {
         Wait::NotThere(no) => format!("批次 {no} 尚不存在"),
         Wait::NotYet(no, status) if status.is_final() => {
-            format!("批次 {no} 已结束 {status}(请重跑或强制成功)")
+            format!("批次 {no} 已结束 {status}（请重跑或强制成功）")
         }
         Wait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
         Wait::NoneYet => "尚无批次".to_owned(),

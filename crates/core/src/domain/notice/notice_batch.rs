@@ -48,11 +48,11 @@ impl About<'_> {
         let when = self.when(Event::Recovered, Some(job));
         let subject = Both::new(
             format!("{code} succeeded after its failure in batch {no} ({group})"),
-            format!("{code} 失败后已恢复,批次 {no}({group})"),
+            format!("{code} 失败后已恢复，批次 {no}（{group}）"),
         );
         let headline = Both::new(
             format!("Job {code} ({}) has succeeded; its failure was told before.", job.name),
-            format!("作业 {code}({})已成功,此前曾通知其失败。", job.name),
+            format!("作业 {code}（{}）已成功，此前曾通知其失败。", job.name),
         );
         let letter = Letter::new(Event::Recovered, subject, headline)
             .fact("Batch", "批次", self.no())
@@ -67,7 +67,9 @@ impl About<'_> {
     pub fn batch_ended(&self, end: &BatchEnd<'_>) -> Vec<Notice> {
         let (event, en, zh) = match end.status {
             BatchStatus::Success => (Event::BatchDone, "is done", "成功完成"),
-            BatchStatus::Warning => (Event::BatchWarned, "is done, with warnings", "完成,但有警告"),
+            BatchStatus::Warning => {
+                (Event::BatchWarned, "is done, with warnings", "完成，但有警告")
+            }
             BatchStatus::Failed => (Event::BatchFailed, "failed", "失败"),
             BatchStatus::Running | BatchStatus::Killing | BatchStatus::Killed => return Vec::new(),
         };
@@ -92,10 +94,10 @@ impl About<'_> {
     fn end_letter(&self, event: Event, (en, zh): (&str, &str), end: &BatchEnd<'_>) -> Letter {
         let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
         let subject =
-            Both::new(format!("batch {no} ({group}) {en}"), format!("批次 {no}({group}){zh}"));
+            Both::new(format!("batch {no} ({group}) {en}"), format!("批次 {no}（{group}）{zh}"));
         let headline = Both::new(
             format!("Batch {no} of group {group} ({name}) {en}."),
-            format!("批次 {no}(作业组 {group},{name}){zh}。"),
+            format!("批次 {no}（作业组 {group}，{name}）{zh}。"),
         );
         let counts: Vec<String> = end.counts.iter().map(|(s, n)| format!("{s} {n}")).collect();
         let took = span_words(end.ended.since(self.batch.create_time));

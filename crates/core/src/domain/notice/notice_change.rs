@@ -47,13 +47,13 @@ impl ChangeAudience<'_> {
     pub fn bypassed(&self, by: &str, summary: &str, reason: &str) -> Vec<Notice> {
         let subject = Both::new(
             format!("{by} makes a change WITHOUT a second person, on the database itself"),
-            format!("{by} 绕过第二人审批,直接在数据库上执行变更"),
+            format!("{by} 绕过第二人审批，直接在数据库上执行变更"),
         );
         let headline = Both::new(
             format!(
                 "{by} uses the command line on the database for what needs a second person: {summary}."
             ),
-            format!("{by} 通过命令行直接在数据库上执行了需要第二人审批的变更:{summary}。"),
+            format!("{by} 通过命令行直接在数据库上执行了需要第二人审批的变更：{summary}。"),
         );
         let mut letter = Letter::new(Event::ApprovalWanted, subject, headline)
             .fact("Reason", "原因", reason.to_owned())
@@ -92,7 +92,7 @@ impl ChangeNotice<'_> {
         );
         let headline = Both::new(
             format!("{author} asks for a change that a second person has to approve: {summary}."),
-            format!("{author} 申请了需要第二人审批的变更:{summary}。"),
+            format!("{author} 申请了需要第二人审批的变更：{summary}。"),
         );
         let letter =
             self.letter(subject, headline).fact("Until", "截止时间", self.expires.to_string());
@@ -116,7 +116,7 @@ impl ChangeNotice<'_> {
             format!(
                 "{by} has carried out a change without the approval of a second person: {summary}."
             ),
-            format!("{by} 未经第二人审批执行了变更:{summary}。"),
+            format!("{by} 未经第二人审批执行了变更：{summary}。"),
         );
         let mut letter = self
             .letter(subject, headline)

@@ -70,7 +70,7 @@ pub fn late_start(of: Of<'_>, job: Job<'_>, start_by: Millis, why: Option<&Why>)
     facts.push((("State", "状态"), status.to_string()));
     let headline = Both::new(
         format!("Job {code} ({}) has not started; it should have by {start_by}.", job.def.name),
-        format!("作业 {code} 应于 {start_by} 前开始,至今未开始。"),
+        format!("作业 {code} 应于 {start_by} 前开始，至今未开始。"),
     );
     of.tell(LatenessText {
         event: Event::LateStart,
@@ -78,7 +78,7 @@ pub fn late_start(of: Of<'_>, job: Job<'_>, start_by: Millis, why: Option<&Why>)
         job: Some(job.def),
         subject: Both::new(
             format!("{code} has not started in batch {}", of.named()),
-            format!("{code} 未按时启动,批次 {}", of.named()),
+            format!("{code} 未按时启动，批次 {}", of.named()),
         ),
         headline,
         facts,
@@ -94,7 +94,7 @@ pub fn late_finish(of: Of<'_>, job: Job<'_>, due: Millis, why: Option<&Why>) -> 
     facts.push((("State", "状态"), job.row.status.to_string()));
     let headline = Both::new(
         format!("Job {code} ({}) has not ended; it was due at {due}.", job.def.name),
-        format!("作业 {code} 应于 {due} 前完成,至今未结束。"),
+        format!("作业 {code} 应于 {due} 前完成，至今未结束。"),
     );
     of.tell(LatenessText {
         event: Event::LateFinish,
@@ -102,7 +102,7 @@ pub fn late_finish(of: Of<'_>, job: Job<'_>, due: Millis, why: Option<&Why>) -> 
         job: Some(job.def),
         subject: Both::new(
             format!("{code} is late in batch {}", of.named()),
-            format!("{code} 逾期未完成,批次 {}", of.named()),
+            format!("{code} 逾期未完成，批次 {}", of.named()),
         ),
         headline,
         facts,
@@ -119,7 +119,7 @@ pub fn batch_late(of: Of<'_>, due: Millis, open: &[&str], why: &DelayReport) -> 
             "Batch {no} of group {} ({}) has not ended; it was due at {due}.",
             group.code, group.name
         ),
-        format!("批次 {no}(作业组 {})应于 {due} 前完成,至今未结束。", group.code),
+        format!("批次 {no}（作业组 {}）应于 {due} 前完成，至今未结束。", group.code),
     );
     of.tell(LatenessText {
         event: Event::LateFinish,
@@ -157,7 +157,7 @@ pub fn will_be_late(
             "Batch {no} of group {} ({}) is expected to be late by {by}.",
             group.code, group.name
         ),
-        format!("批次 {no}(作业组 {})预计晚 {by} 完成。", group.code),
+        format!("批次 {no}（作业组 {}）预计晚 {by} 完成。", group.code),
     );
     of.tell(LatenessText {
         event: Event::WillBeLate,
@@ -194,7 +194,7 @@ pub fn held_long(of: Of<'_>, job: Job<'_>, since: Millis) -> Vec<Notice> {
         job: Some(job.def),
         subject: Both::new(
             format!("{code} is still held in batch {}", of.named()),
-            format!("{code} 仍被挂起,批次 {}", of.named()),
+            format!("{code} 仍被挂起，批次 {}", of.named()),
         ),
         headline,
         facts: vec![(("Since", "挂起时间"), since.to_string()), (("Said", "说明"), said)],
@@ -212,7 +212,7 @@ pub fn slow(of: Of<'_>, job: Job<'_>, usual: &Durations, took: i64) -> Vec<Notic
     let (p50, p95) = (span_words(usual.p50), span_words(usual.p95));
     let headline = Both::new(
         format!("Job {code} ({}) has run for {took}, which is longer than usual.", job.def.name),
-        format!("作业 {code} 已运行 {took},长于往常。"),
+        format!("作业 {code} 已运行 {took}，长于往常。"),
     );
     of.tell(LatenessText {
         event: Event::RunningLong,
@@ -220,7 +220,7 @@ pub fn slow(of: Of<'_>, job: Job<'_>, usual: &Durations, took: i64) -> Vec<Notic
         job: Some(job.def),
         subject: Both::new(
             format!("{code} still runs after {took} in batch {}", of.named()),
-            format!("{code} 已运行 {took},批次 {}", of.named()),
+            format!("{code} 已运行 {took}，批次 {}", of.named()),
         ),
         headline,
         facts: vec![
@@ -244,7 +244,7 @@ impl Of<'_> {
         let words = |lang| forecast.confidence.describe(self.snapshot, lang);
         Both::new(
             format!("How sure this is: {}.", words(Lang::En)),
-            format!("可靠程度:{}。", words(Lang::Zh)),
+            format!("可靠程度：{}。", words(Lang::Zh)),
         )
     }
 

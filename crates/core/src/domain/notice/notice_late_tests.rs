@@ -72,7 +72,7 @@ fn each_event_of_a_job_says_what_where_and_under_which_key() {
     check(
         &slow(of, job, &usual, 200_000),
         ["running_long", "running_long:42:0", subject],
-        ["p95 1 min 00 s, 6 tries", "长于往常", "1800 s", "次数: 0"],
+        ["p95 1 min 00 s, 6 tries", "长于往常", "1800 s", "次数：0"],
     );
 }
 

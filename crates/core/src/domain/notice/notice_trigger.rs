@@ -63,14 +63,16 @@ pub fn missed(
             0 => format!("{code} missed {number} planned time(s); none fires late"),
             _ => format!("{code} missed {number} planned time(s); {late} fire(s) late now"),
         },
-        format!("{code} 错过 {number} 次计划时间,补触发 {late} 次"),
+        format!("{code} 错过 {number} 次计划时间，补触发 {late} 次"),
     );
     let headline = Both::new(
         format!(
             "Schedule {code} ({name}) missed {number} planned time(s): {late} fire(s) late now, {left} \
              do(es) not fire."
         ),
-        format!("调度 {code}({name})错过 {number} 次计划时间:补触发 {late} 次,放弃 {left} 次。"),
+        format!(
+            "调度 {code}（{name}）错过 {number} 次计划时间：补触发 {late} 次，放弃 {left} 次。"
+        ),
     );
     let mut letter = Letter::new(Event::Misfire, subject, headline);
     for row in rows.iter().take(LISTED) {
@@ -79,7 +81,7 @@ pub fn missed(
         let until = row.missed_until.map_or_else(String::new, |until| format!(" … {until}"));
         letter.items.push(Both::new(
             format!("{planned}{until} ({behind} late): {reason}"),
-            format!("{planned}{until}(迟到 {behind}):{reason}"),
+            format!("{planned}{until}（迟到 {behind}）：{reason}"),
         ));
     }
     if number > LISTED {
@@ -112,11 +114,11 @@ pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
     };
     let subject = Both::new(
         format!("schedule {code} has ended: {why}"),
-        format!("调度 {code} 已停止触发:{why}"),
+        format!("调度 {code} 已停止触发：{why}"),
     );
     let headline = Both::new(
         format!("Schedule {code} ({name}) fires no more: {why}."),
-        format!("调度 {code}({name})已停止触发:{why}。"),
+        format!("调度 {code}（{name}）已停止触发：{why}。"),
     );
     let mend = format!("procession schedule edit {code} {flag} --reason WHY");
     let letter = Letter::new(Event::ScheduleEnded, subject, headline)
@@ -151,7 +153,7 @@ pub fn calendar_ends<'a>(
     let letter = Letter::new(Event::CalendarEnds, subject, headline)
         .note(Both::new(
             "Until then weekdays are taken for working days, and their planned times may move.",
-            "在此之前按周一至周五判断工作日,计划时间可能变动。",
+            "在此之前按周一至周五判断工作日，计划时间可能变动。",
         ))
         .fact("Schedules", "相关调度", list);
     to_each(each_once(to.into_iter()), When::Now, &letter)
@@ -175,11 +177,11 @@ pub fn not_fired(
     };
     let subject = Both::new(
         format!("firing of {code} {verb} ({planned})"),
-        format!("{code} 的触发{verb_zh}({planned})"),
+        format!("{code} 的触发{verb_zh}（{planned}）"),
     );
     let headline = Both::new(
         format!("The firing of schedule {code} ({name}) planned at {planned} {verb}."),
-        format!("调度 {code}({name})计划于 {planned} 的触发{verb_zh}。"),
+        format!("调度 {code}（{name}）计划于 {planned} 的触发{verb_zh}。"),
     );
     let mut letter = Letter::new(event, subject, headline)
         .step("Look", "查看", format!("procession schedule firings {code}"))
@@ -201,12 +203,12 @@ pub fn node_lost(
     );
     let headline = Both::new(
         format!("Process {node} on {host} has let its lease run out without leaving."),
-        format!("主机 {host} 上的进程 {node} 未正常退出,租约已过期。"),
+        format!("主机 {host} 上的进程 {node} 未正常退出，租约已过期。"),
     );
     let letter = Letter::new(Event::NodeLost, subject, headline)
         .note(Both::new(
             "What it ran is taken over by the others; what may not run twice waits for a person.",
-            "其运行的批次由其他进程接管;不可重复执行的作业等待人工处理。",
+            "其运行的批次由其他进程接管；不可重复执行的作业等待人工处理。",
         ))
         .fact("Lease ended", "租约到期", silent_since.to_string())
         .step("Look", "查看", "procession node list");

@@ -183,13 +183,13 @@ impl Event {
                 ("a job is parked because its workers died", "作业因执行进程失效被停放")
             }
             Self::Retried => {
-                ("a try failed, and the job is tried again", "一次执行失败,作业将重试")
+                ("a try failed, and the job is tried again", "一次执行失败，作业将重试")
             }
             Self::KillUnconfirmed => {
                 ("a job could not be seen to have stopped", "未能确认作业已停止")
             }
             Self::TxBreach => ("a job ended its transaction by itself", "作业自行结束了事务"),
-            Self::ChecksWarned => ("a job ended well, with warnings", "作业完成,但有警告"),
+            Self::ChecksWarned => ("a job ended well, with warnings", "作业完成，但有警告"),
             Self::Recovered => ("a job succeeded after its failure", "作业失败后已恢复"),
             Self::HeldLong => ("a job is held back for long", "作业被长时间挂起"),
             Self::LateStart => ("a job has not started in time", "作业未按时启动"),
@@ -201,10 +201,10 @@ impl Event {
             Self::ApprovalWanted => ("a job waits for an approval", "作业等待审批"),
             Self::BatchLong => ("a batch runs longer than it should", "批次运行时间过长"),
             Self::BatchTimeout => {
-                ("a batch is stopped because its time is up", "批次超时,正在停止")
+                ("a batch is stopped because its time is up", "批次超时，正在停止")
             }
             Self::BatchDone => ("a batch ended well", "批次成功完成"),
-            Self::BatchWarned => ("a batch ended well, with warnings", "批次完成,但有警告"),
+            Self::BatchWarned => ("a batch ended well, with warnings", "批次完成，但有警告"),
             Self::BatchFailed => ("a batch failed", "批次失败"),
             Self::BatchRecovered => ("a batch that had failed ended well", "批次失败后已恢复"),
             Self::Misfire => ("planned times of a schedule were missed", "调度错过计划时间"),

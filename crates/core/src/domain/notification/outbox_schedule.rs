@@ -91,9 +91,9 @@ pub fn digest(letters: &[&Letter]) -> Letter {
     let counted = counted.join(", ");
     let (en, zh) = match (&topic.batch_no, &topic.group) {
         (Some(no), Some(group)) => {
-            (format!(" about batch {no} ({group})"), format!(",批次 {no}({group})"))
+            (format!(" about batch {no} ({group})"), format!("，批次 {no}（{group}）"))
         }
-        (None, Some(group)) => (format!(" about group {group}"), format!(",作业组 {group}")),
+        (None, Some(group)) => (format!(" about group {group}"), format!("，作业组 {group}")),
         (_, None) => (String::new(), String::new()),
     };
     let subject = Both::new(
@@ -102,7 +102,7 @@ pub fn digest(letters: &[&Letter]) -> Letter {
     );
     let headline = Both::new(
         format!("{number} notices{en}, the oldest first."),
-        format!("共 {number} 条通知{zh},按时间排列。"),
+        format!("共 {number} 条通知{zh}，按时间排列。"),
     );
     let mut whole = Letter::new(Event::Digest, subject, headline);
     let lines: Vec<Both> = letters.iter().flat_map(|letter| lines_of(letter)).collect();
@@ -140,7 +140,7 @@ fn lines_of(letter: &Letter) -> Vec<Both> {
     let number = letter.blocked.len();
     if number > 0 {
         line.en.push_str(&format!(" (blocked, {number}: {codes}{dots})"));
-        line.zh.push_str(&format!("(受阻 {number} 个:{codes}{dots})"));
+        line.zh.push_str(&format!("（受阻 {number} 个：{codes}{dots}）"));
     }
     vec![line]
 }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(whole.steps.len(), 1);
         let other = letter(Event::Failed, "A", "202408");
         let whole = digest(&[&a, &other]);
-        assert_eq!(whole.subject.zh, "2 条通知,作业组 g:failed 2");
+        assert_eq!(whole.subject.zh, "2 条通知，作业组 g:failed 2");
         let many = vec![&a; 250];
         assert_eq!(digest(&many).items.len(), LISTED + 1);
     }

@@ -42,7 +42,7 @@ fn comments_nest_and_dollars_quote_where_they_do() {
             "CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2); SELECT 3",
             vec!["CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2)", "SELECT 3"],
         ),
-        (Postgres, "SELECT '未;完", vec!["SELECT '未;完"]),
+        (Postgres, "SELECT '未；完", vec!["SELECT '未；完"]),
     ] {
         assert_eq!(texts(sql, dialect), expected, "{dialect}: {sql}");
     }

@@ -115,32 +115,32 @@ impl Why {
                     };
                     format!("{what}:{}", words.join("、"))
                 });
-                format!("等待其他批次:{}", each.collect::<Vec<_>>().join(";"))
+                format!("等待其他批次：{}", each.collect::<Vec<_>>().join(";"))
             }
-            Self::Time(at, None) => format!("最早 {at} 开始(还有 {})", span_words(at.since(now))),
+            Self::Time(at, None) => format!("最早 {at} 开始（还有 {}）", span_words(at.since(now))),
             Self::Time(at, Some(tries)) => {
-                format!("已失败 {tries} 次;{at} 重试(还有 {})", span_words(at.since(now)))
+                format!("已失败 {tries} 次；{at} 重试（还有 {}）", span_words(at.since(now)))
             }
             Self::Slot(full, holders) => slot_zh(full, holders),
             Self::KeptFor(what, job) => {
-                format!("已就绪;{}的名额留给排在前面的 {job}", in_chinese(what))
+                format!("已就绪；{}的名额留给排在前面的 {job}", in_chinese(what))
             }
             Self::Node(label, lack, nodes) => {
                 format!(
-                    "已就绪;{}",
+                    "已就绪；{}",
                     node_placement::words(label.as_deref(), *lack, nodes, Lang::Zh)
                 )
             }
-            Self::NextTurn => "已就绪;下一轮即开始".to_owned(),
+            Self::NextTurn => "已就绪；下一轮即开始".to_owned(),
             Self::Held(None) => "被操作员挂起".to_owned(),
-            Self::Held(Some(said)) => format!("被操作员挂起:{said}"),
+            Self::Held(Some(said)) => format!("被操作员挂起：{said}"),
             Self::Parked(crashes, job) => format!(
-                "已停放:连续 {crashes} 个进程在运行它时中断;检查后执行:procession job release {job} \
+                "已停放：连续 {crashes} 个进程在运行它时中断；检查后执行：procession job release {job} \
                  --reason 原因"
             ),
-            Self::Runs(attempt, since) => format!("运行中(第 {attempt} 次{})", since_zh(*since)),
+            Self::Runs(attempt, since) => format!("运行中（第 {attempt} 次{}）", since_zh(*since)),
             Self::BeforeBody(what) => {
-                format!("执行前等待:{}", RunWait::said_in(Lang::Zh, what))
+                format!("执行前等待：{}", RunWait::said_in(Lang::Zh, what))
             }
             Self::NodeSilent(silent) => silent.words(Lang::Zh),
             Self::Open { attempt, ledger, next, said } => {
@@ -148,16 +148,16 @@ impl Why {
             }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!(";{who}"));
-                format!("正在停止(第 {attempt} 次{}){who}", since_zh(*since))
+                format!("正在停止（第 {attempt} 次{}）{who}", since_zh(*since))
             }
             Self::Unknown(cure, job, said) => unknown_zh(*cure, job, said),
-            Self::Upstream(jobs) => format!("不会运行:{} 未成功", list(jobs, "等另外 # 个")),
+            Self::Upstream(jobs) => format!("不会运行：{} 未成功", list(jobs, "等另外 # 个")),
             Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
             Self::Ended(status, message) => format!("已结束 {status}:{message}"),
             Self::NoProcess(opened) => {
-                format!("没有存活的进程在调度此批次;继续请用:{}", go_on(opened, Lang::Zh))
+                format!("没有存活的进程在调度此批次；继续请用：{}", go_on(opened, Lang::Zh))
             }
-            Self::Paused => "已就绪;批次已被操作员暂停".to_owned(),
+            Self::Paused => "已就绪；批次已被操作员暂停".to_owned(),
         }
     }
 }
@@ -166,7 +166,7 @@ fn go_on(opened: &Opened, lang: Lang) -> String {
     match opened {
         Opened::Ordered(no, group) => format!(
             "procession run --resume --batch-no {no} --group {group}{}",
-            lang.pick(", or start procession serve", ",或启动 procession serve")
+            lang.pick(", or start procession serve", "，或启动 procession serve")
         ),
         Opened::Backfilled(id) => format!("procession backfill resume {id}"),
     }
@@ -240,16 +240,16 @@ fn unknown(cure: Cure, job: &str, said: &str) -> String {
 fn slot_zh(full: &Full, holders: &[String]) -> String {
     let holders = match names(holders, "等另外 # 个") {
         none if none.is_empty() => none,
-        some => format!(",占用者:{some}"),
+        some => format!("，占用者：{some}"),
     };
     let Full { what, used, limit, needed } = full;
     let slots = if *needed > 1 { format!(" {needed} 个") } else { String::new() };
     let which = match what {
-        Resource::Lock(lock) => return format!("已就绪;等待锁 {lock}{holders}"),
+        Resource::Lock(lock) => return format!("已就绪；等待锁 {lock}{holders}"),
         Resource::Total | Resource::Node(None) => "总".to_owned(),
         other => format!("{}的", in_chinese(other)),
     };
-    format!("已就绪;等待{which}{slots}并发名额(已用 {used}/{limit}{holders})")
+    format!("已就绪；等待{which}{slots}并发名额（已用 {used}/{limit}{holders}）")
 }
 
 fn open_zh((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String {
@@ -258,25 +258,25 @@ fn open_zh((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String 
         Ledger::Metadata => "元数据库的账本".to_owned(),
         Ledger::Gone => "已无账本".to_owned(),
     };
-    let said = if said.is_empty() { String::new() } else { format!(";上次信息:{said}") };
-    format!("第 {attempt} 次的结果待查,由下一次查询({place}):{next}{said}")
+    let said = if said.is_empty() { String::new() } else { format!("；上次信息：{said}") };
+    format!("第 {attempt} 次的结果待查，由下一次查询（{place}）：{next}{said}")
 }
 
 fn unknown_zh(cure: Cure, job: &str, said: &str) -> String {
     let what_helps = match cure {
         Cure::LookUp => {
-            format!("重跑会先查账本:procession job rerun {job} --rerun-unknown --reason 原因")
+            format!("重跑会先查账本：procession job rerun {job} --rerun-unknown --reason 原因")
         }
         Cure::KillAgain => {
-            format!("请在服务器上手工结束,或再次停止:procession job kill {job} --reason 原因")
+            format!("请在服务器上手工结束，或再次停止：procession job kill {job} --reason 原因")
         }
         Cure::LookAtData => format!(
-            "核对数据后执行:procession job force-success {job} --reason 原因,或 procession job rerun \
+            "核对数据后执行：procession job force-success {job} --reason 原因，或 procession job rerun \
              {job} --rerun-unknown --reason 原因"
         ),
     };
     let said = if said.is_empty() { String::new() } else { format!("{said};") };
-    format!("结果未知:{said}{what_helps}")
+    format!("结果未知：{said}{what_helps}")
 }
 
 fn since_words(since: Option<Millis>) -> String {
@@ -284,7 +284,7 @@ fn since_words(since: Option<Millis>) -> String {
 }
 
 fn since_zh(since: Option<Millis>) -> String {
-    since.map_or_else(String::new, |at| format!(",自 {at} 起"))
+    since.map_or_else(String::new, |at| format!("，自 {at} 起"))
 }
 
 fn in_chinese(what: &Resource) -> String {

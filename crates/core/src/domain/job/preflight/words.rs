@@ -26,7 +26,7 @@ impl PreflightFinding {
         let job = self.job.as_ref().map(|job| job_label(self.group.as_ref(), job, shared_codes));
         match (&job, &self.source, lang) {
             (Some(job), Some(source), Lang::En) => format!("{job} (source {source}): {what}"),
-            (Some(job), Some(source), Lang::Zh) => format!("{job}(数据源 {source}):{what}"),
+            (Some(job), Some(source), Lang::Zh) => format!("{job}（数据源 {source}）：{what}"),
             (Some(job), None, Lang::En) => format!("{job}: {what}"),
             (Some(job), None, Lang::Zh) => format!("{job}:{what}"),
             (None, Some(source), Lang::En) => format!("source {source}: {what}"),
@@ -92,28 +92,28 @@ impl PreflightProblem {
 
     fn describe_in_chinese(&self) -> String {
         match self {
-            Self::SourceAway { why } => format!("无法连接,其作业未检查:{why}"),
-            Self::SourceRefused { why } => format!("无法登录:{why}"),
-            Self::PasswordMissing { from } => format!("密码应在 {from} 中,但未设置"),
+            Self::SourceAway { why } => format!("无法连接，其作业未检查：{why}"),
+            Self::SourceRefused { why } => format!("无法登录：{why}"),
+            Self::PasswordMissing { from } => format!("密码应在 {from} 中，但未设置"),
             Self::RoutineMissing { routine, meant, .. } => {
                 let meant =
-                    meant.as_ref().map_or(String::new(), |meant| format!(";是否为 {meant}?"));
-                format!("没有过程 {routine},或该用户无权执行{meant}")
+                    meant.as_ref().map_or(String::new(), |meant| format!("；是否为 {meant}?"));
+                format!("没有过程 {routine}，或该用户无权执行{meant}")
             }
-            Self::ParamsMisfit { why } => format!("参数与过程不符:{why}"),
-            Self::RoutineMadeBefore { by, why } => format!("{why};先运行的作业 {by} 会创建它"),
+            Self::ParamsMisfit { why } => format!("参数与过程不符：{why}"),
+            Self::RoutineMadeBefore { by, why } => format!("{why}；先运行的作业 {by} 会创建它"),
             Self::ExecuteDenied { routine, .. } => format!("该用户无权执行 {routine}"),
             Self::DefinerUnstoppable { routine, definer, .. } => format!(
-                "{routine} 以 {definer} 的权限运行(SQL SECURITY DEFINER),该用户无权终止 {definer} 的会话:\
-                 运行中无法停止,超时或终止后结果为 UNKNOWN"
+                "{routine} 以 {definer} 的权限运行(SQL SECURITY DEFINER),该用户无权终止 {definer} 的会话：\
+                 运行中无法停止，超时或终止后结果为 UNKNOWN"
             ),
             Self::ParamTypeUnusual { param, declared, wanted } => {
-                format!("参数 {param} 声明为 {},过程的类型为 {wanted}", declared.as_str())
+                format!("参数 {param} 声明为 {}，过程的类型为 {wanted}", declared.as_str())
             }
             Self::StatementRefused { place, why } => format!("{place}:{why}"),
-            Self::LedgerMissing => "tx: ledger 需要 procession_ledger 表,但该表不存在".to_owned(),
-            Self::LedgerUnfit { why } => format!("procession_ledger 结构不符:{why}"),
-            Self::SourceNotStored => "与已保存的定义不同,因此未检查".to_owned(),
+            Self::LedgerMissing => "tx: ledger 需要 procession_ledger 表，但该表不存在".to_owned(),
+            Self::LedgerUnfit { why } => format!("procession_ledger 结构不符：{why}"),
+            Self::SourceNotStored => "与已保存的定义不同，因此未检查".to_owned(),
             Self::CalendarMissing { user, calendar } => {
                 format!("{user} 使用的日历 {calendar} 在本系统中不存在")
             }
@@ -125,7 +125,7 @@ impl PreflightProblem {
             Self::SourceAway { .. } => lang
                 .pick(
                     "start the server or correct the URL; jobs wait for it when they are run",
-                    "请启动服务器或更正 URL;运行时作业会等待",
+                    "请启动服务器或更正 URL；运行时作业会等待",
                 )
                 .to_owned(),
             Self::SourceRefused { .. } => lang
@@ -153,12 +153,12 @@ impl PreflightProblem {
             Self::LedgerMissing => format!("procession source prepare {source}"),
             Self::LedgerUnfit { .. } => match lang {
                 Lang::En => format!("rename that table, then: procession source prepare {source}"),
-                Lang::Zh => format!("请先将该表改名,然后执行:procession source prepare {source}"),
+                Lang::Zh => format!("请先将该表改名，然后执行：procession source prepare {source}"),
             },
             Self::SourceNotStored => lang
                 .pick(
                     "store it first, or on the machine itself: procession check FILE --connect",
-                    "请先保存,或在本机执行:procession check FILE --connect",
+                    "请先保存，或在本机执行：procession check FILE --connect",
                 )
                 .to_owned(),
             Self::CalendarMissing { .. } => "procession calendar import FILE".to_owned(),
