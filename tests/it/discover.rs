@@ -300,7 +300,7 @@ async fn what_cannot_be_drafted_is_told_with_the_fix(dialect: DialectName) {
         assert_eq!(std::fs::read_to_string(path.join("there.yaml")).expect("file"), "mine");
         let args = from_file(&["--source", "ledger", "--out", "there.yaml", "--force"]);
         assert_eq!(run_program(path, &args).await.0, 0);
-        let args = from_file(&["--source", "ledger", "--lang", "zh"]);
+        let args = from_file(&["--source", "ledger", "--like", "sp_step", "--lang", "zh"]);
         let (_, chinese, _) = run_program(path, &args).await;
         assert!(chinese.contains("  # 待定：p 的值未知"), "{chinese}");
         let text = std::fs::read_to_string(path.join("there.yaml")).expect("file");

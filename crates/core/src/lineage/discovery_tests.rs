@@ -1,7 +1,7 @@
 //! Drafts from masters and from all procedures of a schema.
 
 use crate::domain::id::{GroupCode, SourceName};
-use crate::domain::job::{Param, ParamMode};
+use crate::domain::job::{Param, ParamMode, ParamType};
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::lineage::{
     Catalogue, DefinitionDraft, DiscoveryError, DraftMatter, DraftPlace, GateMatter, LineageTarget,
@@ -288,6 +288,7 @@ fn a_statement_of_the_master_becomes_a_job_of_its_own() {
     WHERE code = v_code;
   DELETE FROM line WHERE batch_no = p_batch_no;
   CREATE TEMPORARY TABLE t (a INT);
+  INSERT INTO etl_log (msg) VALUES (v);
   CALL sp_load_ar(p_batch_no, v);
 END",
     );
@@ -296,6 +297,9 @@ END",
     assert_eq!(sql, "DELETE FROM line\nWHERE code = :v_code");
     assert_eq!(values(&draft, "LINE_4"), ["v_code = AP"]);
     assert_eq!(values(&draft, "LINE_6"), ["p_batch_no = ${batch_no}"]);
+    let typed = draft.jobs.iter().find(|job| job.code.as_str() == "LINE_8").expect("the job");
+    assert_eq!(typed.params[0].ty, ParamType::Int, "as the variable is declared");
+    assert_eq!(values(&draft, "LINE_8"), ["v = ${jobs.LOAD_AP.p_rows}"]);
     let gates = matters(&draft, "LINE_7");
     assert!(
         matches!(gates[..], [DraftMatter::Gate { what: GateMatter::Statement(_), .. }]),
@@ -308,6 +312,7 @@ END",
             "LINE_4 after LOAD_AP",
             "LINE_6 after LOAD_AP",
             "LINE_7 after LINE_4, LINE_6",
+            "LINE_8 after LINE_7",
             "LOAD_AR after LINE_7"
         ]
     );

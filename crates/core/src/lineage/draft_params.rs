@@ -8,6 +8,7 @@ use crate::lineage::access::RoutineParam;
 use crate::lineage::catalogue::Routine;
 use crate::lineage::draft_note::DraftMatter;
 use crate::lineage::draft_outputs::is_only_handed_back;
+use crate::lineage::master_plan::StatementValue;
 use crate::lineage::master_value::MasterValue;
 use std::collections::BTreeMap;
 
@@ -198,14 +199,15 @@ impl ParamDrafter {
     pub(super) fn draft_values(
         &mut self,
         code: &JobCode,
-        values: &[(String, MasterValue)],
+        values: &[StatementValue],
     ) -> Result<DraftedParams, String> {
         let mut made = DraftedParams::default();
-        for (name, value) in values {
+        for StatementValue { name, type_name, value } in values {
             if !is_usable(name) {
                 return Err(format!("its variable {name} has a name that no job can bind"));
             }
-            let mut param = Param { name: name.clone(), ..Param::default() };
+            let ty = param_type(type_name);
+            let mut param = Param { name: name.clone(), ty, ..Param::default() };
             param.value = self.value(code, &mut param, value, &mut made);
             made.params.push(param);
         }

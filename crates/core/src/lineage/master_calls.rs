@@ -379,13 +379,20 @@ impl MasterReader<'_> {
             true => self.value(start + 1, end),
             false => MasterValue::Null,
         };
+        let mut names = Vec::new();
         let mut at = from;
         while let Some(name) = self.name(at) {
-            self.variables.declare(&name, value.clone());
-            if !words.has(at + 1, &Token::Comma) {
+            names.push(name);
+            at += 1;
+            if !words.has(at, &Token::Comma) {
                 break;
             }
-            at += 2;
+            at += 1;
+        }
+        let is_constant = usize::from(words.is(at, "CONSTANT"));
+        let type_name = self.slice((at + is_constant).min(start), start.min(end)).to_owned();
+        for name in names {
+            self.variables.declare(&name, &type_name, value.clone());
         }
     }
 

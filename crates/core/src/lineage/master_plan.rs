@@ -36,13 +36,24 @@ pub(super) struct MasterArgument {
     pub(super) value: MasterValue,
 }
 
+/// A variable in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StatementValue {
+    /// Its name, in lower case.
+    pub(super) name: String,
+    /// Its type as the master declares it; empty where that is not known.
+    pub(super) type_name: String,
+    /// What it holds.
+    pub(super) value: MasterValue,
+}
+
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StepAction {
     /// Calls a routine.
     Call { routine: ObjectName, arguments: Vec<MasterArgument> },
     /// Runs a statement of the master's own, with `:name` in place of variables.
-    Statement { text: String, values: Vec<(String, MasterValue)> },
+    Statement { text: String, values: Vec<StatementValue> },
     /// Something else, which is kept as a place in the order.
     Gate { reason: GateReason, text: String },
 }

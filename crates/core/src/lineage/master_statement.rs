@@ -3,8 +3,7 @@
 use crate::lineage::access::ObjectName;
 use crate::lineage::closure::{JobRoot, trace_job};
 use crate::lineage::master_calls::{FrameKind, MasterReader};
-use crate::lineage::master_plan::{GateReason, StepAction};
-use crate::lineage::master_value::MasterValue;
+use crate::lineage::master_plan::{GateReason, StatementValue, StepAction};
 use crate::lineage::slice::Binding;
 use sqlparser::tokenizer::Token;
 
@@ -53,7 +52,7 @@ impl MasterReader<'_> {
         &self,
         end: usize,
         tables: &[&ObjectName],
-    ) -> Result<(String, Vec<(String, MasterValue)>), String> {
+    ) -> Result<(String, Vec<StatementValue>), String> {
         let words = self.words;
         if self.is_in(FrameKind::Loop) {
             return Err("it stands in a loop".to_owned());
@@ -66,7 +65,7 @@ impl MasterReader<'_> {
         if into > usize::from(is_insert) {
             return Err("it fills variables".to_owned());
         }
-        let (mut text, mut values) = (String::new(), Vec::new());
+        let (mut text, mut values) = (String::new(), Vec::<StatementValue>::new());
         let mut copied = self.byte(self.at);
         for at in self.at..end {
             let Some(name) = words.word(at).map(str::to_lowercase) else { continue };
@@ -90,8 +89,9 @@ impl MasterReader<'_> {
             text.push(':');
             text.push_str(&name);
             copied = start + words.word(at).map_or(0, str::len);
-            if values.iter().all(|(known, _)| *known != name) {
-                values.push((name.clone(), self.value(at, at + 1)));
+            if values.iter().all(|known| known.name != name) {
+                let type_name = self.variables.type_name(&name).to_owned();
+                values.push(StatementValue { name, type_name, value: self.value(at, at + 1) });
             }
         }
         text.push_str(&self.text[copied..self.end_byte(end)]);

@@ -36,6 +36,8 @@ pub(super) enum MasterValue {
 /// The variables of a master at one place of its text.
 pub(super) struct MasterVariables {
     held: BTreeMap<String, MasterValue>,
+    /// Types as they are declared.
+    types: BTreeMap<String, String>,
     /// Those that an earlier pass saw set anywhere.
     known_assigned: BTreeSet<String>,
     assigned: BTreeSet<String>,
@@ -54,8 +56,12 @@ impl MasterVariables {
             };
             Some((name.to_lowercase(), value))
         });
+        let typed = params.iter().filter_map(|param| {
+            Some((param.name.as_ref()?.to_lowercase(), param.type_name.clone()))
+        });
         Self {
             held: named.collect(),
+            types: typed.collect(),
             known_assigned,
             assigned: BTreeSet::new(),
             volatile: BTreeSet::new(),
@@ -77,9 +83,15 @@ impl MasterVariables {
         name.starts_with('@') || self.held.contains_key(name)
     }
 
-    /// A variable is declared, with the value it begins with.
-    pub(super) fn declare(&mut self, name: &str, value: MasterValue) {
+    /// A variable is declared, with its type and the value it begins with.
+    pub(super) fn declare(&mut self, name: &str, type_name: &str, value: MasterValue) {
         self.held.insert(name.to_owned(), value);
+        self.types.insert(name.to_owned(), type_name.to_owned());
+    }
+
+    /// The type of a variable; empty where that is not known.
+    pub(super) fn type_name(&self, name: &str) -> &str {
+        self.types.get(name).map_or("", String::as_str)
     }
 
     /// A variable is set.
