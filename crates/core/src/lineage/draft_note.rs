@@ -239,7 +239,7 @@ impl DraftMatter {
     fn in_chinese(&self) -> String {
         match self {
             Self::Dynamic { places } => format!(
-                "{} 处在运行时拼接 SQL:访问哪些表未知;请用 lineage: 说明,并核对先后顺序",
+                "{} 处在运行时拼接 SQL:访问哪些表未知；请用 lineage: 说明，并核对先后顺序",
                 list(places)
             ),
             Self::Opaque { place, reason } => format!("{place}:{reason}"),
@@ -249,37 +249,42 @@ impl DraftMatter {
             Self::TakenForBatchNo { param } => format!("按名称把 {param} 视为批次号"),
             Self::NullValue { param } => {
                 format!(
-                    "{param} 在主过程中为 NULL;此处仅当前置作业和组都没有 {param} 的值时才为 NULL"
+                    "{param} 在主过程中为 NULL；此处仅当前置作业和组都没有 {param} 的值时才为 NULL"
                 )
             }
             Self::OpenOrder { other, table } => {
-                format!("与 {other} 谁在前?两者在 {table} 上互相影响;暂定 {other} 在前")
+                format!("与 {other} 谁在前?两者在 {table} 上互相影响；暂定 {other} 在前")
             }
             Self::LikelyOrder { other, table } => format!(
-                "{other} 修改本作业读取的 {table} 的行,暂定 {other} 在前;如本作业须读取修改前的行,请反过来"
+                "{other} 修改本作业读取的 {table} 的行，暂定 {other} 在前；如本作业须读取修改前的行，请反过来"
             ),
             Self::MoreOrders { count } => format!("另有 {count} 处顺序待定"),
             Self::Cycle { jobs } => {
                 let jobs: Vec<&str> = jobs.iter().map(JobCode::as_str).collect();
-                format!("以下作业依次写入下一个读取的数据,形成环:{};从哪里开始?", jobs.join(" → "))
+                format!(
+                    "以下作业依次写入下一个读取的数据，形成环：{}；从哪里开始?",
+                    jobs.join(" → ")
+                )
             }
             Self::CalledByOthers { routine, callers } => {
-                format!("{routine} 不单独成为作业:由 {} 调用", some(callers))
+                format!("{routine} 不单独成为作业：由 {} 调用", some(callers))
             }
             Self::OnlyCalls { routine, calls } => format!(
-                "{routine} 不是作业:它只调用 {calls} 个已成为作业的过程;用 --from-master {routine} 可保留其顺序"
+                "{routine} 不是作业：它只调用 {calls} 个已成为作业的过程；用 --from-master {routine} 可保留其顺序"
             ),
-            Self::NoJob { routine, why } => format!("{routine} 不是作业:{why}"),
+            Self::NoJob { routine, why } => format!("{routine} 不是作业：{why}"),
             Self::Conditional { text, line } => {
                 format!(
-                    "主过程仅在条件成立时运行:{text}(第 {line} 行);此处总是运行:请写 if: 或删去"
+                    "主过程仅在条件成立时运行：{text}（第 {line} 行）；此处总是运行：请写 if: 或删去"
                 )
             }
             Self::Looped { text, line } => {
-                format!("主过程在循环中运行:{text}(第 {line} 行);此处只运行一次:请写 for_each:")
+                format!(
+                    "主过程在循环中运行：{text}（第 {line} 行）；此处只运行一次：请写 for_each:"
+                )
             }
             Self::Guarded { line } => format!(
-                "主过程在其失败后继续(第 {line} 行的块有异常处理);此处等待它的作业不会运行:如需继续请写 trigger_rule:"
+                "主过程在其失败后继续（第 {line} 行的块有异常处理）；此处等待它的作业不会运行：如需继续请写 trigger_rule:"
             ),
             Self::Gate { what, text, line } => describe_gate(what, text, *line, Lang::Zh),
             Self::Handler { line, calls } => describe_handler(*line, calls, Lang::Zh),
@@ -300,18 +305,18 @@ fn describe_unknown(param: &str, asked_as: &str, origins: Origins<'_>, lang: Lan
         let line = at_line(*line, lang);
         match lang {
             Lang::En => format!("; the master hands in: {text}{line}"),
-            Lang::Zh => format!(";主过程传入:{text}{line}"),
+            Lang::Zh => format!("；主过程传入：{text}{line}"),
         }
     });
     let offered = offered.as_ref().map_or(String::new(), |(job, output)| match lang {
         Lang::En => format!("; is it what {job} hands back, ${{jobs.{job}.{output}}}?"),
-        Lang::Zh => format!(";是否为 {job} 的输出 ${{jobs.{job}.{output}}}?"),
+        Lang::Zh => format!("；是否为 {job} 的输出 ${{jobs.{job}.{output}}}?"),
     });
     match lang {
         Lang::En => {
             format!("the value of {param} is not known: each batch gives {asked_as}{from}{offered}")
         }
-        Lang::Zh => format!("{param} 的值未知:由每个批次给出 {asked_as}{from}{offered}"),
+        Lang::Zh => format!("{param} 的值未知：由每个批次给出 {asked_as}{from}{offered}"),
     }
 }
 
@@ -322,20 +327,20 @@ fn describe_gate(what: &GateMatter, text: &str, line: u32, lang: Lang) -> String
         (GateMatter::Abort, Lang::En) => {
             "may stop with an error, as a rule of success: would".to_owned()
         }
-        (GateMatter::Abort, Lang::Zh) => "可能报错终止(可用 success: 规则代替)".to_owned(),
+        (GateMatter::Abort, Lang::Zh) => "可能报错终止（可用 success: 规则代替）".to_owned(),
         (GateMatter::EarlyEnd, Lang::En) => "may end early".to_owned(),
         (GateMatter::EarlyEnd, Lang::Zh) => "可能提前结束".to_owned(),
         (GateMatter::Statement(why), Lang::En) => {
             format!("runs a statement that no job can take over ({why})")
         }
-        (GateMatter::Statement(why), Lang::Zh) => format!("执行无法转为作业的语句({why})"),
+        (GateMatter::Statement(why), Lang::Zh) => format!("执行无法转为作业的语句（{why}）"),
     };
     match lang {
         Lang::En => format!(
             "the master {what} (line {line}): {text}; this job does nothing and only keeps the place: replace it"
         ),
         Lang::Zh => {
-            format!("主过程{what}(第 {line} 行):{text};本作业不做任何事,只保留位置:请替换")
+            format!("主过程{what}（第 {line} 行）：{text}；本作业不做任何事，只保留位置：请替换")
         }
     }
 }
@@ -344,7 +349,7 @@ fn describe_handler(line: u32, calls: &[String], lang: Lang) -> String {
     let calls = match (calls, lang) {
         ([], _) => String::new(),
         (calls, Lang::En) => format!(", and calls {}", some(calls)),
-        (calls, Lang::Zh) => format!(",并调用 {}", some(calls)),
+        (calls, Lang::Zh) => format!("，并调用 {}", some(calls)),
     };
     match lang {
         Lang::En => format!(
@@ -352,7 +357,7 @@ fn describe_handler(line: u32, calls: &[String], lang: Lang) -> String {
              trigger_rule: and notify:"
         ),
         Lang::Zh => format!(
-            "主过程处理失败(第 {line} 行){calls};此处作业失败后等待它的作业不运行:见 retry:、trigger_rule:、notify:"
+            "主过程处理失败（第 {line} 行）{calls}；此处作业失败后等待它的作业不运行：见 retry:、trigger_rule:、notify:"
         ),
     }
 }
@@ -369,7 +374,7 @@ fn describe_session_variable(variable: &str, set_by: &[JobCode], lang: Lang) -> 
              parameter"
         ),
         Lang::Zh => format!(
-            "读取由 {by} 设置的会话变量 {variable};每个作业有自己的会话,其中为 NULL:请改为参数传递"
+            "读取由 {by} 设置的会话变量 {variable}；每个作业有自己的会话，其中为 NULL:请改为参数传递"
         ),
     }
 }
@@ -380,13 +385,13 @@ fn describe_transaction(line: Option<u32>, lang: Lang) -> String {
             "the master says itself where transactions begin and end (line {line}); here each job commits for itself"
         ),
         (Some(line), Lang::Zh) => {
-            format!("主过程自行控制事务(第 {line} 行);此处每个作业各自提交")
+            format!("主过程自行控制事务（第 {line} 行）；此处每个作业各自提交")
         }
         (None, Lang::En) => "the master runs as one transaction, so a failure undoes all of it; here each job commits \
                              for itself"
             .to_owned(),
         (None, Lang::Zh) => {
-            "主过程在一个事务中运行,失败则全部回滚;此处每个作业各自提交".to_owned()
+            "主过程在一个事务中运行，失败则全部回滚；此处每个作业各自提交".to_owned()
         }
     }
 }
@@ -395,7 +400,7 @@ fn at_line(line: u32, lang: Lang) -> String {
     match (line, lang) {
         (0, _) => String::new(),
         (line, Lang::En) => format!(" (line {line})"),
-        (line, Lang::Zh) => format!("(第 {line} 行)"),
+        (line, Lang::Zh) => format!("（第 {line} 行）"),
     }
 }
 
