@@ -137,6 +137,8 @@ start_mysql() { # start_mysql FOLDER: prints the URL
     user=$(id -un)
     if am_root; then user=$(unprivileged_user mysql); fi
     own_folder "$folder" "$user"
+    own_folder "$folder/tmp" "$user"
+    local -x TMPDIR=$folder/tmp
     if "$server" --version | grep -qi mariadb; then
         "$(program mariadb-install-db mysql_install_db)" --no-defaults --user="$user" \
             --datadir="$folder/data" --auth-root-authentication-method=normal --skip-test-db \
@@ -151,6 +153,8 @@ start_mysql() { # start_mysql FOLDER: prints the URL
 }
 
 # launch_mysql PID_FILE LOG FOLDER COMMAND…: starts a server, whose data are made, on a free port; prints its URL.
+# FOLDER has a folder `tmp` for its temporary tables: a server that starts removes all of them from its folder, in /tmp
+# those of the other servers too ("Error on delete of '/tmp/#sql-temptable-….MAI'", now and then, November 2026).
 launch_mysql() {
     local pid_file=$1 log=$2 folder=$3 port session=()
     shift 3
@@ -161,7 +165,7 @@ launch_mysql() {
     if command -v setsid >/dev/null; then session=(setsid); fi
     for _ in 1 2 3; do
         port=$(free_port)
-        ${session[@]+"${session[@]}"} "$@" --init-file="$folder/init.sql" --socket="$folder/socket" \
+        ${session[@]+"${session[@]}"} "$@" --init-file="$folder/init.sql" --socket="$folder/socket" --tmpdir="$folder/tmp" \
             --pid-file="$folder/pid" --bind-address=127.0.0.1 --port="$port" --skip-name-resolve --skip-log-bin \
             --innodb-flush-log-at-trx-commit=2 --max-connections=500 </dev/null >>"$log" 2>&1 &
         printf '%s\n' "$!" >"$pid_file"

@@ -96,6 +96,8 @@ start_mysql_protocol() { # start_mysql_protocol NAME FOLDER: prints the URL
     if am_root; then user=$(unprivileged_user mysql); fi
     mapfile -t run < <(with_loader "$root")
     own_folder "$folder" "$user"
+    own_folder "$folder/tmp" "$user"
+    local -x TMPDIR=$folder/tmp
     mkdir "$folder/data"
     if am_root; then chown "$user" "$folder/data"; fi
     options=(--no-defaults --user="$user" --basedir="$root/usr" --datadir="$folder/data")

@@ -49,7 +49,7 @@ fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) ->
     let said = finding.describe(lang, &report.shared_codes);
     let word = finding.severity.label(lang);
     let hint = finding.hint(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
-    format!("{word}: {said}{hint}")
+    format!("{word}{}{said}{hint}", lang.pick(": ", "："))
 }
 
 /// How a check with these findings ends: errors are the user's; a source that is away is nobody's fault here.

@@ -148,7 +148,7 @@ async fn every_answer_of_a_server_has_its_end(bench: Bench) {
     let sent = of("ok@bank.cn");
     assert_eq!((sent.status.as_str(), sent.sent), ("sent", Some(now)));
     assert_eq!(
-        sent.subject, "[Procession] BAD 执行失败，批次 202407(g)",
+        sent.subject, "[Procession] BAD 执行失败，批次 202407（g）",
         "in the language of its domain"
     );
     assert!(

@@ -466,5 +466,5 @@ fn a_code_of_two_groups_is_named_with_its_group() {
     let words: Vec<&str> = (found["preflight"]["findings"].as_array().expect("findings").iter())
         .filter_map(|finding| finding["said"]["zh"].as_str())
         .collect();
-    assert!(words.iter().any(|said| said.starts_with("a.TYPO(")), "{words:?}");
+    assert!(words.iter().any(|said| said.starts_with("a.TYPO（")), "{words:?}");
 }

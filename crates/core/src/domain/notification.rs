@@ -186,6 +186,7 @@ impl Letter {
     /// The whole letter as plain text.
     pub fn plain(&self, lang: Lang) -> String {
         let mut text = String::new();
+        let colon = lang.pick(": ", "：");
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", self.headline.pick(lang));
         for note in &self.notes {
@@ -195,15 +196,19 @@ impl Letter {
             text.push('\n');
         }
         for fact in &self.facts {
-            let _ = writeln!(text, "{}: {}", fact.label.pick(lang), fact.value);
+            let _ = writeln!(text, "{}{colon}{}", fact.label.pick(lang), fact.value);
         }
         if let Some(error) = &self.error {
-            let _ = writeln!(text, "\n{}:\n{error}", lang.pick("Error", "错误"));
+            let _ = writeln!(text, "\n{}\n{error}", lang.pick("Error:", "错误："));
         }
         if !self.blocked.is_empty() {
             let (label, number) = (lang.pick("Blocked", "受阻作业"), self.blocked.len());
             let codes = clip(&self.blocked.join(", "), 2_000);
-            let _ = writeln!(text, "\n{label} ({number}): {codes}");
+            let number = match lang {
+                Lang::En => format!(" ({number})"),
+                Lang::Zh => format!("（{number}）"),
+            };
+            let _ = writeln!(text, "\n{label}{number}{colon}{codes}");
         }
         if !self.items.is_empty() {
             text.push('\n');
@@ -212,14 +217,14 @@ impl Letter {
             let _ = writeln!(text, "- {}", item.pick(lang));
         }
         if !self.log.is_empty() {
-            let label = lang.pick("Last lines of its log", "日志末尾");
-            let _ = writeln!(text, "\n{label}:\n{}", self.log.join("\n"));
+            let label = lang.pick("Last lines of its log:", "日志末尾：");
+            let _ = writeln!(text, "\n{label}\n{}", self.log.join("\n"));
         }
         if !self.steps.is_empty() {
             text.push('\n');
         }
         for step in &self.steps {
-            let _ = writeln!(text, "{}: {}", step.label.pick(lang), step.command);
+            let _ = writeln!(text, "{}{colon}{}", step.label.pick(lang), step.command);
         }
         if let Some(link) = &self.link {
             let _ = writeln!(text, "\n{link}");
@@ -264,7 +269,7 @@ mod tests {
                   Blocked (2): B, C\n\nLast lines of its log:\nlast\n\nLog: procession logs 202407 A\n";
         assert_eq!(letter().plain(Lang::En), en);
         let zh = letter().plain(Lang::Zh);
-        assert!(zh.contains("受阻作业 (2): B, C") && !zh.contains("Attempt"), "{zh}");
+        assert!(zh.contains("受阻作业（2）：B, C") && !zh.contains("Attempt"), "{zh}");
     }
 
     #[test]

@@ -135,7 +135,10 @@ impl Swallowed {
         match self {
             Self::DayOff { day, holiday } => {
                 let off = off_words(*day, holiday.as_deref(), lang);
-                format!("{} {day}, {off}", lang.pick("day off:", "非工作日："))
+                match lang {
+                    Lang::En => format!("day off: {day}, {off}"),
+                    Lang::Zh => format!("非工作日：{day}，{off}"),
+                }
             }
             Self::Blackout { text, because } => {
                 let because = because.as_ref().map_or_else(String::new, |b| format!(" ({b})"));

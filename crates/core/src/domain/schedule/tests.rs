@@ -226,14 +226,14 @@ fn a_day_off_moves_skips_or_stays() {
     assert_eq!(
         preview(&of("next"), october, 2),
         [
-            "2026-10-08 09:00:00 Thu for 2026-10-05; moved from 2026-10-05，国庆节；stands for 2026-10-01 as well",
+            "2026-10-08 09:00:00 Thu for 2026-10-05; moved from 2026-10-05, 国庆节; stands for 2026-10-01 as well",
             "2026-11-02 09:00:00 Mon for 2026-11-01; moved from 2026-11-01, a Sunday",
         ]
     );
     assert_eq!(
         preview(&of("previous"), october, 2),
         [
-            "2026-09-30 09:00:00 Wed for 2026-10-01; moved from 2026-10-01，国庆节；stands for 2026-10-05 as well",
+            "2026-09-30 09:00:00 Wed for 2026-10-01; moved from 2026-10-01, 国庆节; stands for 2026-10-05 as well",
             "2026-10-30 09:00:00 Fri for 2026-11-01; moved from 2026-11-01, a Sunday",
         ]
     );
@@ -355,9 +355,9 @@ fn a_holiday_is_shown_as_skipped_and_is_not_counted_through() {
     assert_eq!(
         skipped.iter().map(word).collect::<Vec<_>>(),
         [
-            "2026-09-30T16:00:00.000Z 非工作日： 2026-10-01，国庆节",
-            "2026-09-30T16:00:01.000Z 非工作日： 2026-10-01，国庆节",
-            "2026-09-30T16:00:02.000Z 非工作日： 2026-10-01，国庆节",
+            "2026-09-30T16:00:00.000Z 非工作日：2026-10-01，国庆节",
+            "2026-09-30T16:00:01.000Z 非工作日：2026-10-01，国庆节",
+            "2026-09-30T16:00:02.000Z 非工作日：2026-10-01，国庆节",
         ]
     );
 }

@@ -147,7 +147,7 @@ impl Why {
                 open_zh((*attempt, said), ledger, &next.in_chinese(now))
             }
             Self::Stopping { attempt, since, who } => {
-                let who = who.as_ref().map_or_else(String::new, |who| format!(";{who}"));
+                let who = who.as_ref().map_or_else(String::new, |who| format!("；{who}"));
                 format!("正在停止（第 {attempt} 次{}）{who}", since_zh(*since))
             }
             Self::Unknown(cure, job, said) => unknown_zh(*cure, job, said),

@@ -30,7 +30,7 @@ impl PreflightFinding {
             (Some(job), None, Lang::En) => format!("{job}: {what}"),
             (Some(job), None, Lang::Zh) => format!("{job}:{what}"),
             (None, Some(source), Lang::En) => format!("source {source}: {what}"),
-            (None, Some(source), Lang::Zh) => format!("数据源 {source}:{what}"),
+            (None, Some(source), Lang::Zh) => format!("数据源 {source}：{what}"),
             (None, None, _) => what,
         }
     }
