@@ -18,9 +18,20 @@ pub(crate) fn server(dialect: DialectName) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
+/// How often a connection is asked for. Where `make test` builds the release beside the last stories, PostgreSQL once
+/// gave none within ten seconds.
+const TRIES: usize = 6;
+
 /// A connection of its own.
 pub(crate) async fn session(url: &str) -> Session {
-    try_session(url).await.unwrap_or_else(|e| panic!("{url}: {e}"))
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        match try_session(url).await {
+            Ok(session) => return session,
+            Err(error) => last = error,
+        }
+    }
+    panic!("{url}: {last}")
 }
 
 /// The same where the server may be away.
