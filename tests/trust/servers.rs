@@ -103,6 +103,7 @@ impl Server {
     pub(crate) async fn start_again(&mut self) {
         for _ in 0..60 {
             let mut command = self.command();
+            self.remove_socket_lock();
             let child = command.spawn().expect("the server's program starts");
             self.pid = i32::try_from(child.id()).expect("a process id");
             self.child = Some(child);
@@ -120,7 +121,19 @@ impl Server {
             // Sessions of before may hold what it needs for a moment more.
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
-        panic!("the server {} did not start again", self.url);
+        let log = std::fs::read_to_string(self.state.path().join("again.log")).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(10).collect();
+        panic!("the server {} did not start again; the latest first: {last:#?}", self.url);
+    }
+
+    /// MySQL, killed, leaves a file with its process number beside its socket, and refuses to start while any process has
+    /// that number: among the thousands that a long run starts, another may.
+    fn remove_socket_lock(&self) {
+        let socket = self.command.iter().find_map(|word| word.strip_prefix("--socket="));
+        if let Some(socket) = socket {
+            // There is none after an orderly end, and MariaDB makes none.
+            let _removed = std::fs::remove_file(format!("{socket}.lock"));
+        }
     }
 
     fn command(&self) -> Command {
