@@ -8,6 +8,7 @@ use crate::fakes::Fakes;
 use crate::figures::{Figure, figure, ratio, spread};
 use crate::pace::{Used, since};
 use crate::place::Place;
+use crate::place_clock::{now, sleep_until};
 use crate::schedules::{Wanted, every, plant};
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
@@ -183,15 +184,4 @@ async fn until_ended(place: &Place) -> Result<i64> {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-}
-
-/// The database's clock.
-async fn now(place: &Place) -> Result<Millis> {
-    Ok(place.db.read().await?.server_time().await?.into())
-}
-
-async fn sleep_until(place: &Place, at: Millis) -> Result<()> {
-    let left = at.since(now(place).await?);
-    tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;
-    Ok(())
 }

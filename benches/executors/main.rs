@@ -21,6 +21,8 @@ mod pace;
 #[expect(dead_code, reason = "shared with the other benchmarks, which use all of it")]
 #[path = "../common/place.rs"]
 mod place;
+#[path = "../common/place_clock.rs"]
+mod place_clock;
 mod registrations;
 mod runs;
 #[expect(dead_code, reason = "shared with the benchmark of triggers, which uses all of it")]

@@ -4,13 +4,13 @@ use crate::Size;
 use crate::figures::{Figure, figure};
 use crate::flow::whole;
 use crate::place::Place;
+use crate::place_clock::{now, sleep_until};
 use crate::schedules::{Wanted, every, plant};
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procession::domain::time::Millis;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// How long is looked what becomes of a broken process's firings; a stall lasts as long.
 const AFTER: [(Signal, i64); 2] = [(Signal::SIGKILL, 10_000), (Signal::SIGSTOP, 20_000)];
@@ -106,17 +106,6 @@ fn spawn(place: &Place, index: usize) -> Result<Child> {
         .stdout(Stdio::null())
         .spawn();
     child.context("start procession serve")
-}
-
-/// The database's clock.
-async fn now(place: &Place) -> Result<Millis> {
-    Ok(place.db.read().await?.server_time().await?.into())
-}
-
-async fn sleep_until(place: &Place, at: Millis) -> Result<()> {
-    let left = at.since(now(place).await?);
-    tokio::time::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0))).await;
-    Ok(())
 }
 
 /// When each was planned, and how late it was; one that has not fired is as late as it is by now.

@@ -17,6 +17,8 @@ mod machine;
 mod node;
 #[path = "../common/place.rs"]
 mod place;
+#[path = "../common/place_clock.rs"]
+mod place_clock;
 mod schedules;
 #[path = "../common/slow_line.rs"]
 mod slow_line;

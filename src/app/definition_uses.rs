@@ -13,7 +13,7 @@ use crate::store;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of which groups somebody hears.
+/// Which groups may be named to the author.
 pub(super) type GroupFilter<'a> = dyn Fn(&GroupCode) -> bool + Sync + 'a;
 
 /// A definition uses data sources, secrets or executors of other groups.
@@ -42,7 +42,7 @@ pub struct UnknownUses(pub(in crate::app) BTreeSet<(GroupCode, SharedResource)>)
 
 impl App {
     /// Holds what a definition uses against what is stored, as `apply` does, without writing anything. `sees`: of which
-    /// groups the author hears; none: of all.
+    /// groups may be named to the author; none: all.
     ///
     /// # Errors
     /// What `apply` refuses: [`ForbiddenUses`], [`UnknownUses`], [`ForeignPassword`], calendars that are not there.

@@ -108,7 +108,7 @@ pub async fn discover(config: &Config, request: DiscoveryRequest) -> Result<Disc
     Ok(Discovery { schema, definition, notes, coverage })
 }
 
-/// Whether an error is the user's to mend.
+/// Whether an error is the user's to fix.
 pub(super) fn is_users(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<NotDiscovered>()
         || error

@@ -253,7 +253,6 @@ async fn a_batch_that_no_process_takes_is_told_of(bench: Bench) {
     assert_eq!(tx.execute(give_back, &values).await.expect(give_back), 1);
     tx.commit().await.expect("commit");
     // An answer of the database is the present one for a second.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
     bench.clock.advance(1_100);
     let (status, said) = line().await;
     assert_eq!(status, StatusCode::OK, "{said}");

@@ -244,7 +244,7 @@ pub enum ChangeDecisionRefused {
     OwnChange(String),
     /// Whoever approves could make the change.
     #[error(
-        "deciding about this change needs what the change itself needs: the permission `{0}` in {1}; ask somebody who has \
+        "deciding about this change needs what the change itself needs: the permission `{0}` in {1}; ask a user who has \
          it, or an administrator there to grant it"
     )]
     NotAllowed(Permission, String),
