@@ -12,9 +12,8 @@ use crate::domain::id::BackfillId;
 use crate::engine::retention;
 use crate::store;
 use crate::view::backfill::{BackfillDetail, BackfillSummary, View};
-use crate::view::retention::as_json;
+use crate::view::retention::RetentionPreview;
 use crate::view::secret::SecretDocument;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let (views, admin) = (Needs::Somewhere(Permission::View), Needs::Everywhere(Permission::Admin));
@@ -60,12 +59,12 @@ async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<BackfillDetail, Problem
     Ok(View::of(&ask.house.app, row.id).await?.detail())
 }
 
-async fn preview(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
+async fn preview(ask: Ask, _: Nothing, _: Nothing) -> Result<RetentionPreview, Problem> {
     let app = &ask.house.app;
     let now = authorize::now(&ask).await?;
     let options = app.config.retention().map_err(anyhow::Error::from)?;
     let survey = retention::survey(&app.db, &options, now).await?;
     let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
     let last = store::said(&mut tx, retention::LAST_PASS).await?;
-    Ok(as_json(&options, &survey, last.as_deref()))
+    Ok(RetentionPreview::new(&options, &survey, last.as_deref()))
 }

@@ -10,6 +10,7 @@ use crate::domain::access::Permission;
 use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{AskedOrder, Batch, BatchError, BatchOrder, BatchPlan};
 use crate::domain::batch_no::BatchExpr;
+use crate::domain::forecast::dry_run::Refusal;
 use crate::domain::forecast::dry_run::dry_run;
 use crate::domain::forecast::eta::of_plan;
 use crate::domain::id::GroupCode;
@@ -19,11 +20,11 @@ use crate::engine::opening::refused::Refused;
 use crate::engine::operate::pause;
 use crate::store;
 use crate::store::batch::Going;
+use crate::view::plan::BatchPlanDetail;
 use axum::http::Method;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn noun() -> Noun {
@@ -231,9 +232,9 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Planned {
     /// The batches, as `plan --json` has them.
-    batches: Vec<Value>,
+    batches: Vec<BatchPlanDetail>,
     /// Why they would be refused.
-    refused: Value,
+    refused: Vec<Refusal>,
 }
 
 async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Problem> {
@@ -256,10 +257,9 @@ async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Probl
         let history = app.history(&preview.plan.values.group).await?;
         let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
         let planned = crate::view::plan::Planned { preview, forecast, since: None, now };
-        batches.push(planned.document()?);
+        batches.push(planned.document());
     }
-    let refused = serde_json::to_value(&run.refusals).map_err(anyhow::Error::from)?;
-    Ok(Planned { batches, refused })
+    Ok(Planned { batches, refused: run.refusals })
 }
 
 /// How a batch goes.

@@ -12,17 +12,16 @@ use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::time::Millis;
 use crate::store::batch::BatchFilter;
-use crate::view::batch::View;
+use crate::view::batch::{BatchDetail, View};
 use crate::view::batches;
 use crate::view::batches::{Brief, Listed};
 use crate::view::change::Changed;
 use crate::view::delay::WhyLate;
-use crate::view::eta::Outlook;
+use crate::view::eta::{BatchEta, Outlook};
 use crate::view::why::{self, JobReason};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 pub(super) fn noun() -> Noun {
     let needs = Needs::Somewhere(Permission::View);
@@ -189,7 +188,7 @@ struct Extent {
     outputs: bool,
 }
 
-async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<Value, Problem> {
+async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<BatchDetail, Problem> {
     let batch = of.seen(&ask).await?;
     let app = &ask.house.app;
     let view = match extent.outputs {
@@ -197,7 +196,7 @@ async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<Value, Problem> 
         false => View::without_outputs(app, batch.batch_id).await?,
     };
     let mut document = view.document();
-    document["eta"] = Outlook::of(app, &view).await?.document(&view);
+    document.eta = Some(Outlook::of(app, &view).await?.document(&view));
     Ok(document)
 }
 
@@ -208,7 +207,7 @@ async fn reasons(ask: Ask, of: BatchPath, _: Nothing) -> Result<Vec<JobReason>, 
     Ok(found.iter().map(|reason| JobReason::of(reason, ask.lang, view.now)).collect())
 }
 
-async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<Value, Problem> {
+async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<BatchEta, Problem> {
     let batch = of.seen(&ask).await?;
     let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
     Ok(Outlook::of(&ask.house.app, &view).await?.document(&view))

@@ -86,8 +86,8 @@ pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<VerbResult
             let outlook = Outlook::of(&app, &view).await?;
             if global.json {
                 let mut document = view.document();
-                document["eta"] = outlook.document(&view);
-                out::json(&document)?;
+                document.eta = Some(outlook.document(&view));
+                out::document(&document)?;
             } else {
                 print(&view, global.lang());
                 eta::due(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));

@@ -61,7 +61,7 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<VerbResult> 
         let mut tx = app.db.read().await?;
         let batch = store::batch::get(&mut tx, *id).await?;
         if global.json && batch.unwritten_jobs == 0 {
-            documents.push(View::of(&app, *id).await?.document());
+            documents.push(serde_json::to_value(View::of(&app, *id).await?.document())?);
         } else if global.json {
             let counts = store::batch::counts(&mut tx, *id).await?.into_iter().collect();
             let brief = Brief::of(&Listed { batch, counts }, None, now);
@@ -121,7 +121,7 @@ pub(super) async fn wait(
     };
     let view = View::of(app, id).await?;
     if global.json {
-        out::json(&view.document())?;
+        out::document(&view.document())?;
     } else {
         batch::print(&view, global.lang());
     }

@@ -13,12 +13,21 @@ use crate::domain::time::{Millis, span_words};
 use crate::view::batch::View;
 use crate::view::delay::WhyLate;
 use crate::view::due::Dues;
-use crate::view::eta::Outlook;
+use crate::view::eta::{BatchEta, Outlook};
 use anyhow::Result;
+use serde::Serialize;
 use std::collections::HashSet;
 
 /// Open jobs that are shown beside the critical path: those with the least slack.
 const NEAR: usize = 5;
+
+/// An expected end with what delays it.
+#[derive(Serialize)]
+struct EtaWithReasons {
+    #[serde(flatten)]
+    eta: BatchEta,
+    why_late: WhyLate,
+}
 
 pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
     let found = which.find(app).await?;
@@ -27,9 +36,7 @@ pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<
     let lang = global.lang();
     let why_late = WhyLate::of(app, &view, &outlook, lang).await?;
     if global.json {
-        let mut document = outlook.document(&view);
-        document["why_late"] = serde_json::to_value(&why_late)?;
-        out::json(&document)?;
+        out::document(&EtaWithReasons { eta: outlook.document(&view), why_late })?;
         return Ok(VerbResult::Well);
     }
     let (no, group, status) =

@@ -81,9 +81,9 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult>
     };
     let (planned, refusals) = made.expected(total);
     if global.json {
-        let batches: Result<Vec<_>> = planned.iter().map(Planned::document).collect();
+        let batches: Vec<_> = planned.iter().map(Planned::document).collect();
         let found = report.as_ref().map(PreflightDocument::of);
-        out::json(&json!({"batches": batches?, "refused": refusals, "preflight": found}))?;
+        out::json(&json!({"batches": batches, "refused": refusals, "preflight": found}))?;
     } else {
         planned.iter().for_each(|one| plan_words::print(one, total, global.lang()));
         plan_words::print_refusals(&refusals, global.lang());

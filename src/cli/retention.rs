@@ -8,7 +8,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::retention::{self, ByTable, Options, RemovalOrder, Rest, Sweeper, Swept};
 use crate::store;
-use crate::view::retention::as_json;
+use crate::view::retention::RetentionPreview;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -64,7 +64,7 @@ async fn preview(global: &Global, options: &Options) -> Result<VerbResult> {
     let last = store::said(&mut tx, retention::LAST_PASS).await?;
     drop(tx);
     if global.json {
-        out::json(&as_json(options, &survey, last.as_deref()))?;
+        out::document(&RetentionPreview::new(options, &survey, last.as_deref()))?;
     } else {
         words::print(options, &survey, last.as_deref(), global.lang());
     }

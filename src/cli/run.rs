@@ -465,7 +465,7 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<VerbRe
         }
     }
     if global.json {
-        out::json(&serde_json::Value::Array(documents))?;
+        out::document(&documents)?;
     }
     Ok(worst)
 }

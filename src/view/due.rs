@@ -6,7 +6,8 @@ use crate::domain::forecast::eta::Forecast;
 use crate::domain::forecast::lateness::{Alarm, Lateness, is_missed, moments};
 use crate::domain::time::Millis;
 use crate::view::batch::View;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The times of a batch, and how they are kept.
 pub struct Dues {
@@ -85,18 +86,39 @@ impl Dues {
     }
 }
 
+/// When a batch or a job is due, and whether it keeps that.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DueTime {
+    /// By then it should have ended, UTC; null when nothing is promised.
+    pub due: Option<String>,
+    /// Whether it is late, or is going to be.
+    pub is_late: bool,
+    /// By how many milliseconds.
+    pub late_by_ms: Option<i64>,
+}
+
+/// When a job is due to start and to end.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct JobDueTime {
+    /// By then it should have started, UTC; null when nothing is promised.
+    pub start_by: Option<String>,
+    /// Its end.
+    #[serde(flatten)]
+    pub end: DueTime,
+}
+
 impl Due {
-    /// Adds `due`, `is_late` and `late_by_ms` to a document, of a job `start_by` as well.
-    pub fn put(self, document: &mut Value) {
-        let moment = |at: Option<Millis>| at.map(|at| at.to_string());
-        document["start_by"] = json!(moment(self.start_by));
-        self.put_end(document);
+    /// The end of a batch for programs; a batch has no `start_by`.
+    pub fn end_time(self) -> DueTime {
+        DueTime {
+            due: self.due.map(|at| at.to_string()),
+            is_late: self.late_by.is_some(),
+            late_by_ms: self.late_by,
+        }
     }
 
-    /// The same without `start_by`, which a batch does not have.
-    pub fn put_end(self, document: &mut Value) {
-        document["due"] = json!(self.due.map(|at| at.to_string()));
-        document["is_late"] = json!(self.late_by.is_some());
-        document["late_by_ms"] = json!(self.late_by);
+    /// The times of a job for programs.
+    pub fn job_times(self) -> JobDueTime {
+        JobDueTime { start_by: self.start_by.map(|at| at.to_string()), end: self.end_time() }
     }
 }

@@ -3,6 +3,8 @@
 use crate::app::App;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
+use crate::domain::job::JobDef;
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::queue::{QueueEntry, QueueStatus, Taken};
 use crate::domain::job::script_isolation::read_start;
 use crate::domain::source::DialectName;
@@ -10,9 +12,9 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::log::LoggedChange;
-use crate::view::batch::View;
+use crate::view::batch::{JobInBatch, View};
 use crate::view::due::Dues;
-use crate::view::params;
+use crate::view::params::{self, ResolvedParam};
 use crate::view::why::{self, JobReason};
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -37,17 +39,19 @@ pub struct Panel {
     /// The batch starts nothing more.
     pub is_paused: bool,
     /// The job as the batch's list of jobs has it, with `outputs`: values, result sets, checks, rules.
-    pub job: Value,
+    pub job: JobInBatch,
     /// The job as the batch runs it, which may be older than its present definition.
-    pub definition: Value,
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub definition: JobDef,
     /// Jobs that it waits for, and how they are.
     pub parents: Vec<Neighbour>,
     /// Jobs that wait for it.
     pub children: Vec<Neighbour>,
     /// What it waits for in other batches, as it is defined.
-    pub externals: Value,
-    /// Its parameters as they are worked out now, secrets masked: `name`, `value`, `layer`, `fault`.
-    pub params: Vec<Value>,
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
+    pub externals: Vec<ExternalDependency>,
+    /// Its parameters as they are worked out now, secrets masked.
+    pub params: Vec<ResolvedParam>,
     /// Why it is not running, or did not end well: `kind`, `why` (a sentence in the caller's language),
     /// `detail`; none when it ended well.
     pub why: Option<JobReason>,
@@ -220,18 +224,16 @@ impl Panel {
         };
         let installation = store::installation(&mut tx).await?.unwrap_or_default();
         drop(tx);
-        let mut job = view.job_document(at);
-        Dues::of_view(&view).jobs[at].put(&mut job);
+        let job = view.job_document(at, &Dues::of_view(&view));
         let def = &view.snapshot.jobs[at];
-        let externals: Vec<_> =
-            view.snapshot.externals.iter().filter(|e| e.job_code == def.code).collect();
+        let externals = view.snapshot.externals.iter().filter(|e| e.job_code == def.code);
         Ok(Self {
             group: view.batch.values.group.to_string(),
             batch_no: view.batch.values.batch_no.to_string(),
             batch_status: view.batch.status.as_str().to_owned(),
             is_paused: view.batch.is_paused,
-            definition: serde_json::to_value(def)?,
-            externals: serde_json::to_value(externals)?,
+            definition: def.clone(),
+            externals: externals.cloned().collect(),
             parents: neighbours(&view, dag.arrows_in(Node(at as u32))),
             children: neighbours(&view, dag.arrows(Node(at as u32))),
             params: params::of_job(app, &view, at).await?,

@@ -11,11 +11,25 @@ use crate::domain::params::{
 use crate::store;
 use crate::view::batch::View;
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
+/// A parameter of a job of a batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ResolvedParam {
+    /// Its name.
+    pub name: String,
+    /// Its value as people may see it: a secret is masked; null is NULL, or a fault.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub layer: Option<Layer>,
+    /// Why it has no value.
+    pub fault: Option<String>,
+}
+
 /// The parameters of the job at a place, worked out from what the batch has by now.
-pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
+pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<ResolvedParam>> {
     let (job, row) = (&view.snapshot.jobs[at], &view.rows[at]);
     let parents = view.snapshot.parents(&job.code);
     let asked = outputs_asked(job, &parents);
@@ -43,19 +57,19 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
     let output = |code: &JobCode, name: &str| outputs.get(code)?.output(name);
     let outside = Outside { output: &output, secret: None };
     let found = resolve_each(job, view.snapshot.layers(values, &parents, &start), outside);
-    let of = |(param, found): (&Param, &Result<_, _>)| match found {
-        Ok(Resolved { param: bound, layer, .. }) => {
-            let value = bound.value.as_ref().map(secret::Value::shown);
-            json!({"name": param.name, "value": value, "layer": layer, "fault": null})
-        }
-        Err(ParamError::NotLoaded { what, .. }) => {
-            let value = format!("<{what}>");
-            json!({"name": param.name, "value": value, "layer": Layer::Upstream, "fault": null})
-        }
-        Err(error) => {
-            let fault = ParamError::to_string(error);
-            json!({"name": param.name, "value": null, "layer": null, "fault": fault})
-        }
+    let shown = |(param, found): (&Param, &Result<_, _>)| {
+        let (value, layer, fault) = match found {
+            Ok(Resolved { param: bound, layer, .. }) => {
+                let value =
+                    bound.value.as_ref().map(|value| secret::Value::shown(value).to_owned());
+                (value, *layer, None)
+            }
+            Err(ParamError::NotLoaded { what, .. }) => {
+                (Some(format!("<{what}>")), Some(Layer::Upstream), None)
+            }
+            Err(error) => (None, None, Some(ParamError::to_string(error))),
+        };
+        ResolvedParam { name: param.name.clone(), value, layer, fault }
     };
-    Ok(job.params.iter().zip(&found).map(of).collect())
+    Ok(job.params.iter().zip(&found).map(shown).collect())
 }

@@ -22,6 +22,7 @@ use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
 use crate::domain::params::param_expressions::{BadReference, Piece};
 use crate::domain::source::tx_class::{IdemKey, KeyForm};
 use chrono::NaiveDate;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -72,8 +73,9 @@ impl BoundParam {
 }
 
 /// Where a value comes from, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ParamLayer")]
 pub enum Layer {
     /// The batch's own parameter: `--param`, the order.
     Batch,

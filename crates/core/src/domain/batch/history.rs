@@ -1,6 +1,7 @@
 //! How long jobs took: what the last good tries of each say about the next one.
 
 use crate::domain::id::JobCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -58,8 +59,9 @@ fn counted(newest_first: &[i64]) -> Vec<i64> {
 }
 
 /// Where an estimate comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "DurationBasis")]
 pub enum Basis {
     /// The job's own tries.
     History,

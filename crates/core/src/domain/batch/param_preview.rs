@@ -8,18 +8,21 @@ use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType};
 use crate::domain::params::{
     BatchValues, Outside, Reference, Start, references, resolve, takes_upstream,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// A parameter as people see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShownParam {
     /// Its name.
     pub name: String,
     /// Which way it travels.
+    #[schemars(with = "String")]
     pub mode: ParamMode,
     /// Its type.
     #[serde(rename = "type")]
+    #[schemars(with = "String")]
     pub ty: ParamType,
     /// Its value; `None` is NULL, or what the body will hand back.
     pub value: Option<String>,

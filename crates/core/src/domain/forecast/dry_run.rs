@@ -10,6 +10,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -35,11 +36,14 @@ pub struct Preview {
 }
 
 /// One thing that stands in the way of an order; `Display` is the sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "OrderRefusal")]
 pub struct Refusal {
     /// Of which group.
+    #[schemars(with = "Option<String>")]
     pub group: Option<GroupCode>,
     /// Because of which job.
+    #[schemars(with = "Option<String>")]
     pub job: Option<JobCode>,
     /// What, and what to do about it.
     pub reason: String,
@@ -186,9 +190,10 @@ impl Preview {
 }
 
 /// A parameter that comes to another value than in an earlier batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParamChange {
     /// Of which job.
+    #[schemars(with = "String")]
     pub job_code: JobCode,
     /// Which parameter.
     pub param: String,
