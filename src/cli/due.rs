@@ -35,10 +35,10 @@ pub(super) fn lines(
     let late = listed(snapshot, now, |_| true);
     let soon = listed(snapshot, expected, |i| is_late(i).is_none());
     if !late.is_empty() {
-        lines.push(format!("{}{late}", lang.pick("Late: ", "已晚作业：")));
+        lines.push(format!("{}{late}", lang.select("Late: ", "已晚作业：")));
     }
     if !soon.is_empty() {
-        lines.push(format!("{}{soon}", lang.pick("Expected to be late: ", "预计会晚的作业：")));
+        lines.push(format!("{}{soon}", lang.select("Expected to be late: ", "预计会晚的作业：")));
     }
     lines
 }
@@ -66,12 +66,12 @@ mod tests {
         let job = |code: &str, due: &str| {
             let code = JobCode::parse(code).expect("code");
             let job_type = JobType::parse("NOOP").expect("type");
-            let bare = JobDef::bare(code, group.clone(), job_type);
+            let bare = JobDef::with_defaults(code, group.clone(), job_type);
             JobDef { due: due.parse().ok(), start_by: "1s".parse().ok(), ..bare }
         };
         Snapshot {
             jobs: vec![job("A", "10s"), job("B", "20s")],
-            group: Group { due: "30s".parse().ok(), ..Group::bare(group.clone()) },
+            group: Group { due: "30s".parse().ok(), ..Group::with_defaults(group.clone()) },
             dependencies: vec![],
             sources: vec![],
             externals: vec![],
@@ -82,7 +82,9 @@ mod tests {
 
     /// Late by so much when it is over at this moment.
     fn at(snapshot: &Snapshot, end: i64) -> Dues {
-        Dues::of(snapshot, Millis(0), |due, _| Lateness::of(due, Some(Millis(end))).late_by)
+        Dues::with_lateness(snapshot, Millis(0), |due, _| {
+            Lateness::new(due, Some(Millis(end))).late_by
+        })
     }
 
     #[test]

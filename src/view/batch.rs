@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::BatchId;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::{QueueEntry, RunMode};
 use crate::domain::time::Millis;
 use crate::store;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A batch as it is shown.
-pub struct View {
+pub struct BatchView {
     /// Its row.
     pub batch: Batch,
     /// What it runs.
@@ -24,20 +24,20 @@ pub struct View {
     /// Its jobs, parallel to those of the snapshot.
     pub rows: Vec<QueueEntry>,
     /// What those that ended left, by the key of their rows.
-    pub outputs: BTreeMap<i64, Outputs>,
+    pub outputs: BTreeMap<i64, JobOutputs>,
     /// The process that dispatches it.
-    pub owner: Option<store::node::Node>,
+    pub owner: Option<store::node::NodeRow>,
     /// When it was read, by the database's clock.
     pub now: Millis,
 }
 
-impl View {
+impl BatchView {
     /// All of a batch.
-    pub async fn of(app: &App, id: BatchId) -> Result<Self> {
+    pub async fn read_view(app: &App, id: BatchId) -> Result<Self> {
         let mut view = Self::without_outputs(app, id).await?;
         let over = view.rows.iter().filter(|r| r.status.is_final());
         let over: Vec<_> = over.map(|r| r.queue_id).collect();
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         for (row, text) in store::queue::outputs(&mut tx, &over).await? {
             view.outputs.insert(row.0, serde_json::from_str(&text)?);
         }
@@ -47,12 +47,12 @@ impl View {
     /// A batch without what its jobs left, which may be much.
     pub async fn without_outputs(app: &App, id: BatchId) -> Result<Self> {
         let now = app.server_now().await?;
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let batch = store::batch::get(&mut tx, id).await?;
         let snapshot = store::batch::snapshot(&mut tx, id).await?;
         let rows = store::queue::of_batch(&mut tx, id).await?;
         let owner = match &batch.owner {
-            Some(owner) => store::node::find(&mut tx, owner).await?,
+            Some(owner) => store::node::find_node(&mut tx, owner).await?,
             None => None,
         };
         Ok(Self { batch, snapshot, rows, outputs: BTreeMap::new(), owner, now })
@@ -214,7 +214,7 @@ pub struct JobInBatch {
     pub error_message: Option<String>,
     /// What it left: values, result sets, checks. Null where that was not asked for.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
-    pub outputs: Option<Outputs>,
+    pub outputs: Option<JobOutputs>,
     /// By when it should have started and ended.
     #[serde(flatten)]
     pub due: JobDueTime,

@@ -1,21 +1,21 @@
 //! When a batch is expected to end, and which jobs decide that.
 
 use crate::app::App;
-use crate::domain::batch::history::Basis;
+use crate::domain::batch::history::DurationBasis;
 use crate::domain::batch::{BatchStatus, Snapshot};
 use crate::domain::dag::Node;
 use crate::domain::forecast::certainty::{Certainty, Confidence, DoubtReason};
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::due::{DueTime, Dues, JobDueTime};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What can be said of a batch's end.
-pub enum Outlook {
+pub enum EndForecast {
     /// It has ended, or is being stopped.
     Over,
     /// No job of it has a history.
@@ -29,9 +29,9 @@ pub enum Outlook {
     },
 }
 
-impl Outlook {
+impl EndForecast {
     /// What can be said of this one.
-    pub async fn of(app: &App, view: &View) -> Result<Self> {
+    pub async fn read_outlook(app: &App, view: &BatchView) -> Result<Self> {
         if view.batch.status != BatchStatus::Running {
             return Ok(Self::Over);
         }
@@ -43,7 +43,7 @@ impl Outlook {
     }
 
     /// The outlook for programs; null in place of what is not known.
-    pub fn document(&self, view: &View) -> BatchEta {
+    pub fn document(&self, view: &BatchView) -> BatchEta {
         let batch = &view.batch;
         let (certainty, certainty_reason) = match self {
             Self::Unknown => {
@@ -153,7 +153,7 @@ pub struct JobForecast {
     /// Nineteen of twenty took no longer.
     pub p95_ms: i64,
     /// Whether that is from its own past.
-    pub basis: Basis,
+    pub basis: DurationBasis,
     /// Whether it is on the chain that decides the end.
     pub critical: bool,
     /// By how much it may be later without moving the end.
@@ -180,7 +180,7 @@ impl BatchForecast {
     ) -> Self {
         let dues = Dues::expected(snapshot, forecast, opened);
         let codes = |nodes: &[Node]| -> Vec<String> {
-            nodes.iter().map(|n| snapshot.jobs[n.at()].code.to_string()).collect()
+            nodes.iter().map(|n| snapshot.jobs[n.index()].code.to_string()).collect()
         };
         let jobs = snapshot.jobs.iter().zip(&forecast.jobs).enumerate().map(|(i, (def, job))| {
             JobForecast {

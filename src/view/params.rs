@@ -3,13 +3,13 @@
 use crate::app::App;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::job::Param;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::secret;
 use crate::domain::params::{
-    Layer, Outside, ParamError, Resolved, Start, outputs_asked, resolve_each,
+    Layer, ParamError, ParamSources, Resolved, Start, outputs_asked, resolve_each,
 };
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub struct ResolvedParam {
 }
 
 /// The parameters of the job at a place, worked out from what the batch has by now.
-pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<ResolvedParam>> {
+pub async fn of_job(app: &App, view: &BatchView, at: usize) -> Result<Vec<ResolvedParam>> {
     let (job, row) = (&view.snapshot.jobs[at], &view.rows[at]);
     let parents = view.snapshot.parents(&job.code);
     let asked = outputs_asked(job, &parents);
@@ -40,8 +40,8 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<ResolvedPar
         .map(|r| (r.queue_id.0, &r.job_code))
         .collect();
     let ids: Vec<_> = of.keys().map(|id| QueueId(*id)).collect();
-    let mut tx = app.db.read().await?;
-    let mut outputs: HashMap<&JobCode, Outputs> = HashMap::new();
+    let mut tx = app.db.begin_read().await?;
+    let mut outputs: HashMap<&JobCode, JobOutputs> = HashMap::new();
     for (id, text) in store::queue::outputs(&mut tx, &ids).await? {
         if let Some(code) = of.get(&id.0) {
             outputs.insert(code, serde_json::from_str(&text)?);
@@ -55,13 +55,13 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<ResolvedPar
     }
     drop(tx);
     let output = |code: &JobCode, name: &str| outputs.get(code)?.output(name);
-    let outside = Outside { output: &output, secret: None };
+    let outside = ParamSources { output: &output, secret: None };
     let found = resolve_each(job, view.snapshot.layers(values, &parents, &start), outside);
     let shown = |(param, found): (&Param, &Result<_, _>)| {
         let (value, layer, fault) = match found {
             Ok(Resolved { param: bound, layer, .. }) => {
                 let value =
-                    bound.value.as_ref().map(|value| secret::Value::shown(value).to_owned());
+                    bound.value.as_ref().map(|value| secret::MaskedValue::shown(value).to_owned());
                 (value, *layer, None)
             }
             Err(ParamError::NotLoaded { what, .. }) => {

@@ -1,18 +1,18 @@
 //! A plan: what opening batches would do, and what is expected of them.
 
 use crate::app::{self, App};
-use crate::definition::Change;
+use crate::definition::DefinitionDifference;
 use crate::domain::batch::Batch;
 use crate::domain::batch::history::History;
 use crate::domain::batch::param_preview::ShownParam;
 use crate::domain::dag::Node;
-use crate::domain::forecast::dry_run::{ParamChange, Preview, param_changes};
+use crate::domain::forecast::dry_run::{BatchPreview, ParamChange, param_changes};
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::id::{BatchNo, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::time::Millis;
 use crate::store;
-use crate::view::change::Changed;
+use crate::view::change::DefinitionChangeDetail;
 use crate::view::due::{DueTime, Dues, JobDueTime};
 use crate::view::eta::BatchForecast;
 use anyhow::Result;
@@ -21,39 +21,39 @@ use serde::Serialize;
 use std::collections::HashMap;
 
 /// One batch of the plan with what is expected of it.
-pub struct Planned {
+pub struct PlannedBatch {
     /// What the order makes of the definition.
-    pub preview: Preview,
+    pub preview: BatchPreview,
     /// When it is expected to end; none without history.
     pub forecast: Option<Forecast>,
     /// What has changed since an earlier batch, where one was asked for.
-    pub since: Option<Since>,
+    pub since: Option<ChangesSince>,
     /// When it would be opened.
     pub now: Millis,
 }
 
 /// What has changed since an earlier batch of the group.
-pub struct Since {
+pub struct ChangesSince {
     /// The earlier batch.
     pub batch: Batch,
     /// What the definition says differently.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DefinitionDifference>,
     /// Which parameters differ.
     pub params: Vec<ParamChange>,
     /// How long jobs took then and are expected to take now, where that is known of both.
     pub took: Vec<(JobCode, i64, i64)>,
 }
 
-impl Since {
+impl ChangesSince {
     /// How long the batch took, if it has ended.
     pub fn took_in_all(&self) -> Option<i64> {
         Some(self.batch.end_time?.since(self.batch.create_time))
     }
 }
 
-impl Planned {
+impl PlannedBatch {
     /// By when its jobs and the batch should have started and ended.
-    pub fn dues(&self) -> Dues {
+    pub fn due_times(&self) -> Dues {
         let (snapshot, now) = (&self.preview.plan.snapshot, self.now);
         match &self.forecast {
             Some(forecast) => Dues::expected(snapshot, forecast, now),
@@ -65,9 +65,9 @@ impl Planned {
     pub fn document(&self) -> BatchPlanDetail {
         let plan = &self.preview.plan;
         let codes = |nodes: &Vec<Node>| -> Vec<String> {
-            nodes.iter().map(|n| plan.snapshot.jobs[n.at()].code.to_string()).collect()
+            nodes.iter().map(|n| plan.snapshot.jobs[n.index()].code.to_string()).collect()
         };
-        let dues = self.dues();
+        let dues = self.due_times();
         BatchPlanDetail {
             batch_no: plan.values.batch_no.to_string(),
             group: plan.values.group.to_string(),
@@ -89,12 +89,13 @@ impl Planned {
 pub async fn since(
     app: &App,
     defs: &Definition,
-    preview: &Preview,
+    preview: &BatchPreview,
     history: &History,
     no: &BatchNo,
-) -> Result<Option<Since>> {
-    let mut tx = app.db.read().await?;
-    let Some(batch) = store::batch::find(&mut tx, no, &preview.plan.values.group).await? else {
+) -> Result<Option<ChangesSince>> {
+    let mut tx = app.db.begin_read().await?;
+    let Some(batch) = store::batch::find_batch(&mut tx, no, &preview.plan.values.group).await?
+    else {
         return Ok(None);
     };
     let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
@@ -105,7 +106,7 @@ pub async fn since(
         let expected = history.get(&row.job_code).filter(|_| planned)?.p50;
         Some((row.job_code.clone(), took, expected))
     });
-    Ok(Some(Since {
+    Ok(Some(ChangesSince {
         changes: app::differences(&snapshot, defs),
         params: param_changes(&snapshot, &batch.values, preview),
         took: took.collect(),
@@ -180,7 +181,7 @@ pub struct PlanComparison {
     /// How long it took, in milliseconds.
     pub took_ms: Option<i64>,
     /// What the definition has otherwise.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<DefinitionChangeDetail>,
     /// Parameters that come to other values.
     pub params: Vec<ParamChange>,
     /// How long jobs took then, and usually take.
@@ -198,7 +199,7 @@ pub struct DurationComparison {
     pub p50_ms: i64,
 }
 
-fn planned_jobs(preview: &Preview, dues: &Dues) -> Vec<PlannedJob> {
+fn planned_jobs(preview: &BatchPreview, dues: &Dues) -> Vec<PlannedJob> {
     let plan = &preview.plan;
     let mut parents: HashMap<&JobCode, Vec<String>> = HashMap::new();
     for dependency in &plan.snapshot.dependencies {
@@ -224,7 +225,7 @@ fn planned_jobs(preview: &Preview, dues: &Dues) -> Vec<PlannedJob> {
 }
 
 impl PlanComparison {
-    fn new(since: &Since) -> Self {
+    fn new(since: &ChangesSince) -> Self {
         let duration = |(code, took, usual): &(JobCode, i64, i64)| DurationComparison {
             job_code: code.to_string(),
             took_ms: *took,
@@ -234,7 +235,7 @@ impl PlanComparison {
             batch_no: since.batch.values.batch_no.to_string(),
             status: since.batch.status.as_str(),
             took_ms: since.took_in_all(),
-            changes: since.changes.iter().map(Changed::of).collect(),
+            changes: since.changes.iter().map(DefinitionChangeDetail::from_change).collect(),
             params: since.params.clone(),
             durations: since.took.iter().map(duration).collect(),
         }

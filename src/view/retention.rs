@@ -1,7 +1,8 @@
 //! Which old rows go, and why the others stay.
 
 use crate::engine::retention::{
-    AgedGoes, DAY_MS, EndedBadly, Goes, OfGroup, Options, Rule, Survey,
+    AgedGoes, DAY_MS, EndedBadly, GroupSurvey, KeepRule, RemovableBatches, RetentionOptions,
+    RetentionSurvey,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -83,7 +84,7 @@ pub struct AgedRows {
 }
 
 impl RemovableRows {
-    fn new(goes: &Goes) -> Self {
+    fn new(goes: &RemovableBatches) -> Self {
         Self {
             batches: goes.batches,
             rows: goes.rows.clone(),
@@ -94,7 +95,7 @@ impl RemovableRows {
 }
 
 impl RetentionRule {
-    fn new(rule: Rule) -> Self {
+    fn new(rule: KeepRule) -> Self {
         Self {
             batches_days: rule.batches_ms.unwrap_or(0) / DAY_MS,
             keep_batches: rule.keep,
@@ -105,7 +106,7 @@ impl RetentionRule {
 }
 
 impl GroupRetention {
-    fn new(group: &OfGroup) -> Self {
+    fn new(group: &GroupSurvey) -> Self {
         Self {
             group: group.group.to_string(),
             rule: RetentionRule::new(group.rule),
@@ -118,7 +119,7 @@ impl GroupRetention {
 
 impl RetentionPreview {
     /// What would go by these options, and what the last pass did.
-    pub fn new(options: &Options, survey: &Survey, last: Option<&str>) -> Self {
+    pub fn new(options: &RetentionOptions, survey: &RetentionSurvey, last: Option<&str>) -> Self {
         let aged = |a: &AgedGoes| AgedRows {
             table: a.kind.table(),
             goes: RemovableRows::new(&a.goes),
