@@ -53,7 +53,12 @@ pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
         return as_text();
     }
     match param.ty {
-        ParamType::Int => text.parse().map_or_else(|_| as_text(), Arg::Int),
+        // What has no sign may need 64 bits for itself; as a decimal it stays exact, as text it would be compared as
+        // floating point.
+        ParamType::Int => match text.parse() {
+            Ok(number) => Arg::Int(number),
+            Err(_) => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
+        },
         ParamType::Bool => Arg::Int((text == "true").into()),
         ParamType::Decimal => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
         ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => as_text(),
@@ -63,6 +68,14 @@ pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
 /// Why SQLite cannot take a parameter: it has no exact decimals, and the nearest number it has is another
 /// one.
 pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
+    let beyond = |text: &&str| param.ty == ParamType::Int && text.parse::<i64>().is_err();
+    if dialect == Dialect::Sqlite && param.expose_text().as_ref().is_some_and(beyond) {
+        return Err(format!(
+            "parameter {}: SQLite has whole numbers up to 9223372036854775807 and would take another number; \
+             declare it type: text",
+            param.name
+        ));
+    }
     let text = param
         .expose_text()
         .filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);

@@ -23,7 +23,7 @@ pub enum ParamType {
     /// Any text.
     #[default]
     Text,
-    /// A whole number of 64 bits.
+    /// A whole number of 64 bits, with a sign or without.
     Int,
     /// A decimal number, kept exact as text.
     Decimal,
