@@ -29,7 +29,7 @@ mod versions;
 pub use crate::app::aside::Aside;
 pub use crate::app::calendars::{
     BadCalendar, CalendarAct, CalendarChange, CalendarInUse, MakeCalendar, NoCalendar,
-    changed as changed_calendar,
+    changed as changed_calendar, refuse_absent_calendars,
 };
 pub use crate::app::definition_uses::{
     ForbiddenUses, ForeignPassword, UnknownSecret, UnknownUses, refuse_uses_by_settings,

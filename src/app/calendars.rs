@@ -196,6 +196,14 @@ pub(super) fn used_by(defs: &Definition) -> BTreeMap<CalendarCode, BTreeSet<Grou
     found
 }
 
+/// Refuses a definition that needs calendars, of an installation that has no database yet.
+///
+/// # Errors
+/// [`NoCalendar`] with every calendar that it names.
+pub fn refuse_absent_calendars(wanted: &Definition) -> Result<()> {
+    refuse_absent(&Calendars::default(), wanted)
+}
+
 /// Refuses a definition that needs a calendar which is not there; all of them at once.
 pub(super) fn refuse_absent(all: &Calendars, wanted: &Definition) -> Result<()> {
     let mut said = Vec::new();

@@ -3,6 +3,7 @@
 use crate::app::EmptyDatabase;
 use crate::cli::{Global, VerbResult, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, SourceName};
+use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::job_key::{JobKey, find_named};
 use crate::domain::job::{Definition, JobDef, ParamMode, ParamNeed, Secrecy};
 use crate::store;
@@ -114,7 +115,7 @@ fn list_jobs(
                 class_of(j, marks),
                 if j.is_active { "yes" } else { "no" }.to_owned(),
                 modes.get(&j.key()).map_or("-", |m| m.as_str()).to_owned(),
-                out::brief(&parents(defs, j).join(", "), 60),
+                out::brief(&all_parents(defs, j).join(", "), 60),
             ]
         })
         .collect();
@@ -141,7 +142,7 @@ fn show_job(
     marks: &BTreeMap<JobKey, Breach>,
 ) -> Result<VerbResult> {
     let job = find_named(&defs.jobs, word)?;
-    let children = children(defs, job);
+    let children = all_children(defs, job);
     let mark = breach::find_mark(job, marks);
     let document = whole(defs, job, marks);
     if global.json {
@@ -160,7 +161,7 @@ fn show_job(
     }
     out::print_line(&format!("owner:    {}", owner_of(defs, job).map_or("-", String::as_str)));
     out::print_line(&format!("tags:     {}", dash(job.tags.clone())));
-    out::print_line(&format!("after:    {}", dash(parents(defs, job))));
+    out::print_line(&format!("after:    {}", dash(all_parents(defs, job))));
     out::print_line(&format!("before:   {}", dash(children)));
     out::print_line(&format!(
         "limits:   {} s, {} retries {} s apart, priority {}{}",
@@ -179,6 +180,30 @@ fn show_job(
         out::print_line(&format!("{part}\n{text}"));
     }
     Ok(VerbResult::Well)
+}
+
+/// The jobs that a job waits for, those of other batches with their group.
+fn all_parents(defs: &Definition, job: &JobDef) -> Vec<String> {
+    let is_mine = |e: &&ExternalDependency| e.waiting_group == job.group && e.job_code == job.code;
+    let outside = defs.externals.iter().filter(is_mine).map(|e| match &e.depends_on {
+        Some(code) => format!("{}.{code}", e.group),
+        None => format!("{} (the whole batch)", e.group),
+    });
+    parents(defs, job).into_iter().chain(outside).collect()
+}
+
+/// The jobs that wait for a job, those of other groups with their group.
+fn all_children(defs: &Definition, job: &JobDef) -> Vec<String> {
+    let waits = |e: &&ExternalDependency| {
+        e.group == job.group && e.depends_on.as_ref().is_none_or(|code| *code == job.code)
+    };
+    let outside = defs
+        .externals
+        .iter()
+        .filter(waits)
+        .filter(|e| e.waiting_group != job.group || e.depends_on.is_some())
+        .map(|e| format!("{}.{}", e.waiting_group, e.job_code));
+    children(defs, job).into_iter().chain(outside).collect()
 }
 
 /// What ties its effect to the record of it, and what is done when that cannot be learnt.

@@ -1,7 +1,7 @@
 //! `plan`: what `run` would do, without doing it.
 
 use crate::app::preflight::{PreflightReport, PreflightSeverity, check_jobs};
-use crate::app::{self, App};
+use crate::app::{self, App, Apply};
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::run::note_existing;
@@ -65,10 +65,21 @@ pub(super) async fn print_plan(global: &Global, args: &PlanArgs) -> Result<VerbR
     };
     let made = match &app {
         Some(app) => {
+            if let Some(defs) = &file {
+                // What `run` refuses before it stores a file: calendars that are not there, sources that another file
+                // declares otherwise, sources and secrets of other groups. Nothing is written.
+                app.apply(defs, Apply::DryRun).await?;
+            }
             breach::warn_of(app, file.as_ref(), global.language()).await?;
             with_tables(app, file.as_ref(), asked, against.as_ref()).await
         }
-        None => without_tables(file.as_ref(), asked, against.as_ref()),
+        None => {
+            if let Some(defs) = &file {
+                app::refuse_uses_by_settings(&settings, defs)?;
+                app::refuse_absent_calendars(defs)?;
+            }
+            without_tables(file.as_ref(), asked, against.as_ref())
+        }
     };
     if let Some(app) = app {
         app.close().await;

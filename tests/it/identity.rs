@@ -194,10 +194,28 @@ fn a_source_of_another_team_is_not_changed_by_a_run() {
     well(path, &["apply", "one.yaml"]);
     let words =
         "source dw is defined otherwise by another file (its url), and jobs of group one run on it";
+    refused(path, &["plan", "two.yaml", "--batch-no", "1"], words);
     refused(path, &["run", "two.yaml", "--batch-no", "1"], words);
     refused(path, &["batch", "open", "two.yaml", "--batch-no", "1"], words);
     let shown = well(path, &["apply", "two.yaml", "--dry-run"]);
     assert!(shown.contains("~ source dw\n    url: sqlite:one.db -> sqlite:two.db"), "{shown}");
+}
+
+#[test]
+fn plan_refuses_a_calendar_that_is_not_there_as_run_does() {
+    let home = home();
+    let path = home.path();
+    let text = "groups: {g: {calendar: nowhere}}\njobs: {A: {type: NOOP, group: g}}\n";
+    std::fs::write(path.join("calendar.yaml"), text).expect("file");
+    let plan = ["plan", "calendar.yaml", "--batch-no", "1"];
+    refused(path, &plan, "group g: there is no calendar nowhere");
+    well(path, &["migrate"]);
+    refused(path, &plan, "group g: there is no calendar nowhere");
+    refused(
+        path,
+        &["run", "calendar.yaml", "--batch-no", "1"],
+        "group g: there is no calendar nowhere",
+    );
 }
 
 #[test]

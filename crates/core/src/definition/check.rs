@@ -372,6 +372,15 @@ fn undeclared(
                 );
             }
             (None, Some(known)) => report.fault(at, what, format!("it has {}", known.join(", "))),
+            // It may still be a column of the last result set, which is not known here.
+            (None, None) if giver.job_type.as_str() == "PROC" && !declared.is_empty() => {
+                let known = declared.join(", ");
+                let hint = format!(
+                    "{code} declares {known}; use one of these, declare {name} with mode: out, or see to it that its last \
+                     result set has a column {name}"
+                );
+                report.add_warning(at, what, hint);
+            }
             (None, None) => {}
         }
     }

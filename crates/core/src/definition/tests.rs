@@ -437,6 +437,18 @@ fn dependencies_of_every_form_reach_the_definition() {
     );
 }
 
+#[test]
+fn an_output_that_a_procedure_does_not_declare_is_warned_of() {
+    let text = "sources: {s: {url: 'sqlite:a.db'}}\njobs:\n  A: {type: PROC, source: s, proc_name: p, \
+                params: [{name: y, mode: out}]}\n  B: {type: SQL, source: s, depends_on: [A], \
+                sql: 'SELECT :t', params: [{name: t, value: '${jobs.A.total}'}]}\n";
+    let loaded = load_files("dag.yaml", &[("dag.yaml", text)]).expect(text);
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(warning.contains("uses the output total of A, which A does not declare"), "{warning}");
+    assert!(warning.contains("A declares y; use one of these"), "{warning}");
+}
+
 /// The warnings of a definition in which job B of group g waits for `batch` of group h.
 fn warnings_of_wait(batch: &str, g: &str, h: &str, schedules: &str) -> Vec<String> {
     let text = format!(
