@@ -188,7 +188,7 @@ enum Verb {
     /// Export stored definitions as a definition file
     Export(export::ExportArgs),
     /// Convert another system's jobs into definition files, with a report of everything that could not be
-    /// converted exactly: crontab, control-m, dolphinscheduler, mysql-events, pg-cron, pgagent,
+    /// converted exactly: crontab, control-m, dolphinscheduler, mysql-events, pg-cron, pgagent, quartz,
     /// pg-timetable, azkaban, xxl-job
     #[command(subcommand)]
     Import(import::ImportVerb),

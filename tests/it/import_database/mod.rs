@@ -3,6 +3,7 @@
 
 mod agents;
 mod events;
+mod quartz;
 
 use crate::xxl_import::said;
 use procession::definition::load;

@@ -1,0 +1,315 @@
+//! A task of Airflow: what its operator does, and when it runs.
+
+use super::template::{Language, Rendered, render};
+use super::timetable::DataDay;
+use super::{SerializedDag, bare, keys, seconds};
+use crate::definition::{Node, Value};
+use crate::domain::id::JobType;
+use crate::domain::job::JobDef;
+use crate::domain::job::trigger_rule::TriggerRule;
+use crate::domain::notification::recipient::Recipient;
+use crate::domain::source::DialectName;
+use crate::domain::source::sql_text::{SqlText, TransactionMode};
+use crate::domain::source::transaction_scan::breaks_transaction;
+use crate::import::body::failing;
+use crate::import::draft::Draft;
+use crate::import::keys::check_keys;
+use crate::import::note::{Level, Origin, Words};
+use crate::import::sql_statement::SqlForm;
+use crate::import::tree::{any, entries, get, list, origin, plain};
+
+/// Most attempts after the first that a job may have here.
+const RETRIES_MAX: u32 = 100;
+/// What Airflow waits between two attempts by itself, seconds.
+const RETRY_DELAY_SEC: u64 = 300;
+/// The pool that has no meaning of its own.
+const DEFAULT_POOL: &str = "default_pool";
+
+/// A task with what is around it.
+pub(super) struct Task<'a> {
+    pub(super) node: &'a Node,
+    pub(super) dag: &'a SerializedDag,
+    pub(super) data_day: DataDay,
+}
+
+impl<'a> Task<'a> {
+    /// What the task says, else what all tasks of this DAG have.
+    fn value(&self, key: &str) -> Option<&'a Node> {
+        let shared = self.dag.defaults.as_ref().and_then(|all| get(all, key));
+        get(self.node, key).or(shared).map(bare)
+    }
+
+    fn word(&self, key: &str) -> &'a str {
+        self.value(key).and_then(plain).unwrap_or_default()
+    }
+
+    fn at(&self) -> Origin {
+        origin(self.node)
+    }
+
+    /// The keys whose values its operator renders.
+    fn template_fields(&self) -> Vec<&'a str> {
+        self.value("template_fields")
+            .map(list)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(plain)
+            .collect()
+    }
+
+    pub(super) fn fill(&self, mut job: JobDef, draft: &mut Draft) -> JobDef {
+        let code = job.code.to_string();
+        self.check_keys(&code, draft);
+        self.fill_attempts(&mut job, draft);
+        let owner = self.word("owner");
+        job.owner = (!owner.is_empty() && owner != "airflow").then(|| owner.to_owned());
+        job.notify_email = self.addresses();
+        let pool = self.word("pool");
+        if !pool.is_empty() && pool != DEFAULT_POOL {
+            let slots = self.word("pool_slots");
+            draft.note(
+                Level::LeftOut,
+                (&self.at(), &code),
+                (
+                    format!("pool: {pool} ({} slots) is left out: how many slots it has is in Airflow's database", if slots.is_empty() { "1" } else { slots }),
+                    format!("pool：{pool} 未迁移：其槽位数在 Airflow 数据库中"),
+                ),
+                ("declare the pool with its slots, and write pools on the job", "请声明资源池及槽位，并在作业上写 pools"),
+            );
+        }
+        let made = self.rule().and_then(|rule| {
+            job.trigger_rule = rule;
+            self.body(job.clone(), draft)
+        });
+        match made {
+            Ok(job) => job,
+            Err(why) => failing(draft, &self.at(), job, &why),
+        }
+    }
+
+    fn check_keys(&self, about: &str, draft: &mut Draft) {
+        let fields = self.template_fields();
+        let mut node = self.node.clone();
+        if let Value::Map(all) = &mut node.value {
+            // What its operator renders is told of with its body.
+            all.retain(|(key, _)| !fields.contains(&key.value.as_str()));
+        }
+        check_keys(&node, &[keys::TASK], about, draft);
+        if self.word("is_teardown") == "true" {
+            draft.note(
+                Level::Look,
+                (&self.at(), about),
+                (
+                    "it is a teardown: there it runs whenever its setup succeeded, and its failure does not count; here its trigger rule alone counts",
+                    "它是 teardown：原系统在 setup 成功后总会运行且失败不计；此处只看触发规则",
+                ),
+                ("write trigger_rule: all_done", "请写 trigger_rule: all_done"),
+            );
+        }
+    }
+
+    fn fill_attempts(&self, job: &mut JobDef, draft: &mut Draft) {
+        let number = |key: &str| self.value(key).and_then(seconds);
+        let retries = number("retries").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        job.retry_count = retries.min(RETRIES_MAX);
+        if retries > RETRIES_MAX {
+            draft.note(
+                Level::Differs,
+                (&self.at(), job.code.as_str()),
+                (
+                    format!("{retries} retries are cut to {RETRIES_MAX}"),
+                    format!("重试次数 {retries} 改为 {RETRIES_MAX}"),
+                ),
+                ("", ""),
+            );
+        }
+        if retries > 0 {
+            let delay = number("retry_delay").unwrap_or(RETRY_DELAY_SEC);
+            job.retry_delay_sec = u32::try_from(delay).unwrap_or(u32::MAX);
+        }
+        let limit = number("execution_timeout").unwrap_or(0);
+        job.timeout_sec = draft.timeout(&self.at(), job.code.as_str(), limit);
+    }
+
+    /// Who is written to when it fails.
+    fn addresses(&self) -> Vec<String> {
+        if self.word("email_on_failure") == "false" {
+            return Vec::new();
+        }
+        let Some(node) = self.value("email") else { return Vec::new() };
+        let words: Vec<&str> = match plain(node) {
+            Some(text) => text.split([',', ';']).map(str::trim).collect(),
+            None => list(node).iter().filter_map(plain).collect(),
+        };
+        words.into_iter().filter(|word| Recipient::of(word).is_ok()).map(str::to_owned).collect()
+    }
+
+    fn rule(&self) -> Result<TriggerRule, Words> {
+        match self.word("trigger_rule") {
+            "" => Ok(TriggerRule::AllSuccess),
+            "always" => Ok(TriggerRule::AllDone),
+            word => TriggerRule::parse(word).ok_or_else(|| {
+                Words::new(
+                    format!("its trigger rule {word} has no like here"),
+                    format!("其触发规则 {word} 在此处没有对应"),
+                )
+            }),
+        }
+    }
+
+    fn body(&self, mut job: JobDef, draft: &mut Draft) -> Result<JobDef, Words> {
+        if self.word("_is_mapped") == "true" {
+            return Err(Words::from((
+                "it is mapped: how many of it there are is known when the DAG runs; write a job with for_each",
+                "它是动态映射任务，数量在运行时才确定；请用 for_each 编写作业",
+            )));
+        }
+        let kind = self
+            .value("task_type")
+            .or_else(|| self.value("_task_type"))
+            .and_then(plain)
+            .unwrap_or_default();
+        match kind {
+            "EmptyOperator" | "DummyOperator" => Ok(job),
+            "BashOperator" | "_BashDecoratedOperator" if !self.word("bash_command").is_empty() => {
+                let rendered = self.shell()?;
+                job.job_type = JobType::parse("SCRIPT").expect("a job type");
+                job.interpreter = Some("bash".to_owned());
+                job.script = Some(format!("{}\n", rendered.text.trim_end()));
+                job.params = rendered.params;
+                let folder = self.word("cwd");
+                job.working_dir = (!folder.is_empty()).then(|| folder.to_owned());
+                Ok(job)
+            }
+            _ if get(self.node, "sql").is_some() => self.sql(job, kind, draft),
+            _ => Err(self.needs(kind)),
+        }
+    }
+
+    fn shell(&self) -> Result<Rendered, Words> {
+        let text = self.word("bash_command");
+        // A space at the end keeps Airflow from looking for a file.
+        if text.ends_with(".sh") || text.ends_with(".bash") {
+            return Err(Words::new(
+                format!(
+                    "its command is in file {text} beside the DAG, which Airflow renders as a template"
+                ),
+                format!("其命令在 DAG 旁的文件 {text} 中，由 Airflow 作为模板渲染"),
+            ));
+        }
+        let names: Vec<&str> = self
+            .value("env")
+            .map(|env| entries(env).map(|(name, _)| name).collect())
+            .unwrap_or_default();
+        if !names.is_empty() {
+            return Err(Words::new(
+                format!(
+                    "it has an environment of its own (env), which may hold passwords: {}",
+                    names.join(", ")
+                ),
+                format!("它有自己的环境变量（env），其中可能有密码：{}", names.join("、")),
+            ));
+        }
+        render(text, Language::Shell, self.data_day)
+    }
+
+    /// Its statements, where they are in the DAG.
+    fn sql_text(&self) -> Result<String, Words> {
+        let node = self.value("sql").expect("it was asked for");
+        let text = match plain(node) {
+            Some(text) => text.to_owned(),
+            None => {
+                let all = list(node).iter().filter_map(plain);
+                all.map(|one| one.trim().trim_end_matches(';')).collect::<Vec<_>>().join(";\n")
+            }
+        };
+        if text.ends_with(".sql") {
+            return Err(Words::new(
+                format!("its SQL is in file {text} beside the DAG, and not in the serialised DAG"),
+                format!("其 SQL 在 DAG 旁的文件 {text} 中，不在序列化的 DAG 里"),
+            ));
+        }
+        let is_full = |node: &Node| !list(node).is_empty() || entries(node).next().is_some();
+        if self.value("parameters").is_some_and(is_full) {
+            return Err(Words::from((
+                "its SQL has parameters that the driver of Python binds (%s): write them as :name with params",
+                "其 SQL 含有由 Python 驱动绑定的参数（%s）：请改为 :name 并写 params",
+            )));
+        }
+        Ok(text)
+    }
+
+    fn sql(&self, mut job: JobDef, kind: &str, draft: &mut Draft) -> Result<JobDef, Words> {
+        let text = self.sql_text()?;
+        let keys = ["conn_id", "postgres_conn_id", "mysql_conn_id"];
+        let connection = keys.into_iter().map(|key| self.word(key)).find(|word| !word.is_empty());
+        let known = dialect_of(kind, connection.unwrap_or_default());
+        let SqlDialect { dialect, is_guess } = known.ok_or_else(|| {
+            let name = connection.unwrap_or("-");
+            Words::new(
+                format!("it runs SQL by {kind} on a connection ({name}) of which the DAG does not say what it is"),
+                format!("它用 {kind} 在连接（{name}）上执行 SQL，而 DAG 未说明连接的类型"),
+            )
+        })?;
+        let rendered = render(&text, Language::Sql, self.data_day)?;
+        // Parameters in the text itself would be others than those that templates become.
+        if let Some(why) = SqlForm::read(&text, dialect).fault() {
+            return Err(why);
+        }
+        let title = connection.map_or_else(|| dialect.to_string().to_lowercase(), str::to_owned);
+        job.job_type = JobType::parse("SQL").expect("a job type");
+        job.source = Some(draft.source(&self.at(), &title, dialect));
+        if is_guess {
+            draft.note(
+                Level::Look,
+                (&self.at(), job.code.as_str()),
+                (
+                    format!("its connection {title} is taken for one of {dialect}, because of its name"),
+                    format!("根据名称，其连接 {title} 视为 {dialect}"),
+                ),
+                ("look at the connection's type in Airflow", "请在 Airflow 中核对连接类型"),
+            );
+        }
+        let is_bare = breaks_transaction(&rendered.text, dialect).is_some();
+        job.transaction = if is_bare { TransactionMode::None } else { TransactionMode::One };
+        job.sql = Some(SqlText::Same(format!("{}\n", rendered.text.trim_end())));
+        job.params = rendered.params;
+        Ok(job)
+    }
+
+    /// What somebody has to write in the place of an operator that is Python code.
+    fn needs(&self, kind: &str) -> Words {
+        let fields = self.template_fields().join(", ");
+        let module = self.word("_task_module");
+        let file = any(&self.dag.dag, &["fileloc"]).and_then(plain).unwrap_or_default();
+        Words::new(
+            format!(
+                "it is a {kind} of {module}, which is Python code ({file}); its templates: {fields}"
+            ),
+            format!("它是 {module} 的 {kind}，即 Python 代码（{file}）；其模板字段：{fields}"),
+        )
+    }
+}
+
+/// The database of an operator.
+struct SqlDialect {
+    dialect: DialectName,
+    /// Whether it is only the connection's name that says so.
+    is_guess: bool,
+}
+
+fn dialect_of(kind: &str, connection: &str) -> Option<SqlDialect> {
+    let sure = |dialect| Some(SqlDialect { dialect, is_guess: false });
+    match kind {
+        "PostgresOperator" => return sure(DialectName::Postgres),
+        "MySqlOperator" => return sure(DialectName::Mysql),
+        "SQLExecuteQueryOperator" => {}
+        _ => return None,
+    }
+    let name = connection.to_lowercase();
+    let is_guess = true;
+    if name.contains("mysql") || name.contains("mariadb") {
+        return Some(SqlDialect { dialect: DialectName::Mysql, is_guess });
+    }
+    name.contains("postgres").then_some(SqlDialect { dialect: DialectName::Postgres, is_guess })
+}
