@@ -4,6 +4,7 @@
 mod agents;
 mod events;
 mod quartz;
+mod workflows;
 
 use crate::xxl_import::said;
 use procession::definition::load;
