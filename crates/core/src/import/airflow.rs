@@ -270,7 +270,7 @@ impl SerializedDag {
         let timeout = timeout.map(|sec| draft.timeout(&self.at, &self.id, sec).min(LONGEST_SEC));
         let is_stopped =
             any(&self.dag, &["fail_fast", "fail_stop"]).and_then(plain) == Some("true");
-        let params = self.params();
+        let params = self.declare_params(draft);
         let Some(made) = draft.group_mut(group) else { return };
         if let Some(description) = description {
             made.name = description
@@ -289,31 +289,53 @@ impl SerializedDag {
         }
     }
 
-    /// Parameters with their defaults: a map (2.x), or a list of pairs.
-    fn params(&self) -> Vec<ParamDecl> {
-        let Some(node) = get(&self.dag, "params").map(bare) else { return Vec::new() };
-        let default = |node: &Node| {
-            let node = bare(node);
-            get(node, "default").map(bare).or(Some(node)).and_then(plain).map(str::to_owned)
-        };
-        let pairs: Vec<(String, Option<String>)> = match &node.value {
-            Value::List(pairs) => pairs
-                .iter()
-                .filter_map(|pair| {
-                    let [name, value] = list(bare(pair)) else { return None };
-                    Some((plain(name)?.to_owned(), default(value)))
-                })
-                .collect(),
-            Value::Map(_) => {
-                entries(node).map(|(name, value)| (name.to_owned(), default(value))).collect()
+    /// Its parameters, for every batch. In a definition `${` would mean something.
+    fn declare_params(&self, draft: &mut Draft) -> Vec<ParamDecl> {
+        let mut made = Vec::new();
+        for (name, value) in default_params(&self.dag) {
+            let is_plain = !value.as_deref().unwrap_or_default().contains("${");
+            if !is_plain {
+                draft.note(
+                    Level::LeftOut,
+                    (&self.at, &self.id),
+                    (
+                        format!("the default of parameter {name} has ${{, which would mean something here"),
+                        format!("参数 {name} 的默认值含有 ${{，在此处有特殊含义"),
+                    ),
+                    (
+                        format!("give it to each batch: --param {name}=…"),
+                        format!("请在每个批次给出：--param {name}=…"),
+                    ),
+                );
             }
-            Value::Null | Value::Text(_) => Vec::new(),
-        };
-        let decl = |(name, value): (String, Option<String>)| ParamDecl {
-            value: value.map(|value| value.replace('$', "$$")),
-            ..ParamDecl::plain(&name, "")
-        };
-        pairs.into_iter().map(decl).collect()
+            made.push(ParamDecl {
+                value: value.filter(|_| is_plain),
+                ..ParamDecl::plain(&name, "")
+            });
+        }
+        made
+    }
+}
+
+/// Parameters of a DAG or a task with their defaults: a map (2.x), or a list of pairs.
+fn default_params(node: &Node) -> Vec<(String, Option<String>)> {
+    let Some(node) = get(node, "params").map(bare) else { return Vec::new() };
+    let default = |node: &Node| {
+        let node = bare(node);
+        get(node, "default").map(bare).or(Some(node)).and_then(plain).map(str::to_owned)
+    };
+    match &node.value {
+        Value::List(pairs) => pairs
+            .iter()
+            .filter_map(|pair| {
+                let [name, value] = list(bare(pair)) else { return None };
+                Some((plain(name)?.to_owned(), default(value)))
+            })
+            .collect(),
+        Value::Map(_) => {
+            entries(node).map(|(name, value)| (name.to_owned(), default(value))).collect()
+        }
+        Value::Null | Value::Text(_) => Vec::new(),
     }
 }
 

@@ -168,7 +168,7 @@ pub(in crate::import) const TASK: &[KnownKey] = &[
     record("ignore_first_depends_on_past"),
     record("wait_for_past_depends_before_skipping"),
     record("on_failure_fail_dagrun"),
-    record("params"),
+    read("params"),
     record("_needs_expansion"),
     record("partial_kwargs"),
     record("expand_input"),

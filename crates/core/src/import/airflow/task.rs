@@ -2,7 +2,7 @@
 
 use super::template::{Language, Rendered, render};
 use super::timetable::DataDay;
-use super::{SerializedDag, bare, keys, seconds};
+use super::{SerializedDag, bare, default_params, keys, seconds};
 use crate::definition::{Node, Value};
 use crate::domain::id::JobType;
 use crate::domain::job::JobDef;
@@ -95,6 +95,19 @@ impl<'a> Task<'a> {
             all.retain(|(key, _)| !fields.contains(&key.value.as_str()));
         }
         check_keys(&node, &[keys::TASK], about, draft);
+        let own = self.own_params();
+        if !own.is_empty() {
+            let names = own.join(", ");
+            draft.note(
+                Level::LeftOut,
+                (&self.at(), about),
+                (
+                    format!("params of its own, other than the DAG's, are left out: {names}"),
+                    format!("与 DAG 不同的任务参数未迁移：{names}"),
+                ),
+                ("write them as params of the job", "请写为作业的 params"),
+            );
+        }
         if self.word("is_teardown") == "true" {
             draft.note(
                 Level::Look,
@@ -106,6 +119,33 @@ impl<'a> Task<'a> {
                 ("write trigger_rule: all_done", "请写 trigger_rule: all_done"),
             );
         }
+    }
+
+    /// Names of parameters that its DAG does not have, or has with another value.
+    fn own_params(&self) -> Vec<String> {
+        let shared = default_params(&self.dag.dag);
+        let own = default_params(self.node).into_iter().filter(|pair| !shared.contains(pair));
+        own.map(|(name, _)| name).collect()
+    }
+
+    /// A text with parameters that the batch gives with the values that the task had.
+    fn rendered(&self, text: &str, language: Language) -> Result<Rendered, Words> {
+        let made = render(text, language, self.data_day)?;
+        let shared = default_params(&self.dag.dag);
+        let own = self.own_params();
+        let of_batch = made.params.iter().filter(|param| {
+            param.value.as_deref().is_some_and(|value| value.starts_with("${params."))
+        });
+        for param in of_batch {
+            let name = &param.name;
+            if own.contains(name) || shared.iter().all(|(known, _)| known != name) {
+                return Err(Words::new(
+                    format!("{{{{ params.{name} }}}} is no parameter of the DAG, or has another value in this task"),
+                    format!("{{{{ params.{name} }}}} 不是 DAG 的参数，或在该任务中取值不同"),
+                ));
+            }
+        }
+        Ok(made)
     }
 
     fn fill_attempts(&self, job: &mut JobDef, draft: &mut Draft) {
@@ -210,7 +250,7 @@ impl<'a> Task<'a> {
                 format!("它有自己的环境变量（env），其中可能有密码：{}", names.join("、")),
             ));
         }
-        render(text, Language::Shell, self.data_day)
+        self.rendered(text, Language::Shell)
     }
 
     /// Its statements, where they are in the DAG.
@@ -251,7 +291,7 @@ impl<'a> Task<'a> {
                 format!("它用 {kind} 在连接（{name}）上执行 SQL，而 DAG 未说明连接的类型"),
             )
         })?;
-        let rendered = render(&text, Language::Sql, self.data_day)?;
+        let rendered = self.rendered(&text, Language::Sql)?;
         // Parameters in the text itself would be others than those that templates become.
         if let Some(why) = SqlForm::read(&text, dialect).fault() {
             return Err(why);

@@ -141,6 +141,28 @@ fn tables_say_which_dags_are_paused_and_keep_versions() {
 }
 
 #[test]
+fn parameters_are_those_of_the_dag_or_none() {
+    let dag = |params: &str, own: &str, command: &str| {
+        let text = format!(
+            r#"{{"dag": {{"dag_id": "d", "params": {params}, "tasks": [{{"task_id": "t", "_task_type": "BashOperator",
+               "template_fields": ["bash_command"], "params": {own}, "bash_command": "{command}"}}]}}}}"#
+        );
+        fixture("d.json", &text)
+    };
+    let one = r#"{"day": {"default": "a$b"}}"#;
+    let made = dag(one, one, "echo {{ params.day }}");
+    assert_eq!(made.definition.groups[0].params[0].value.as_deref(), Some("a$b"));
+    assert_eq!(job(&made, "t").params[0].value.as_deref(), Some("${params.day}"));
+    for (params, own) in [("{}", "{}"), (one, r#"{"day": {"default": "other"}}"#)] {
+        let made = dag(params, own, "echo {{ params.day }}");
+        assert!(has_note(&made, "t", "no parameter of the DAG"), "{:?}", made.notes);
+    }
+    let made = dag(r#"{"day": {"default": "${x}"}}"#, "{}", "echo");
+    assert_eq!(made.definition.groups[0].params[0].value, None);
+    assert!(has_note(&made, "d", "default of parameter day"), "{:?}", made.notes);
+}
+
+#[test]
 fn what_is_no_dag_is_refused_with_its_line() {
     let task = r#"{"task_id": "a", "task_type": "EmptyOperator"}"#;
     for (text, words) in [

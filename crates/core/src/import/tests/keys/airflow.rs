@@ -74,6 +74,7 @@ fn keys_of_a_task() {
         ("email_on_failure", "false"),
         ("pool", r#""q""#),
         ("pool_slots", "2"),
+        ("params", r#"{"a": {"default": "1"}}"#),
         ("_is_mapped", "true"),
         ("is_teardown", "true"),
     ];
