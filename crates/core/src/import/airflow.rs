@@ -15,7 +15,7 @@ use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
 use crate::import::Given;
-use crate::import::body::text;
+use crate::import::body::{is_parameter_name, text};
 use crate::import::columns::refuse_empty;
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::check_keys;
@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, HashMap};
 
 const SERIALIZED: &str = "serialized_dag";
 const DAGS: &str = "dag";
+/// Most jobs at once that a group may ask for; more is no limit.
+const PARALLEL_MAX: u32 = 10_000;
 
 const fn wanted(table: &'static str) -> WantedTable {
     WantedTable {
@@ -265,7 +267,7 @@ impl SerializedDag {
     fn fill_group(&self, group: &GroupCode, draft: &mut Draft) {
         let description = any(&self.dag, &["description", "_description"]).and_then(plain);
         let limit = any(&self.dag, &["max_active_tasks", "_max_active_tasks", "_concurrency"]);
-        let limit = limit.and_then(plain).and_then(|n| n.parse::<u32>().ok()).filter(|n| *n > 0);
+        let limit = limit.and_then(plain).and_then(|n| n.parse::<u32>().ok()).filter(|n| (1..=PARALLEL_MAX).contains(n));
         let timeout = get(&self.dag, "dagrun_timeout").and_then(|node| seconds(bare(node)));
         let timeout = timeout.map(|sec| draft.timeout(&self.at, &self.id, sec).min(LONGEST_SEC));
         let is_stopped =
@@ -293,6 +295,21 @@ impl SerializedDag {
     fn declare_params(&self, draft: &mut Draft) -> Vec<ParamDecl> {
         let mut made = Vec::new();
         for (name, value) in default_params(&self.dag) {
+            if !is_parameter_name(&name) {
+                draft.note(
+                    Level::LeftOut,
+                    (&self.at, &self.id),
+                    (
+                        format!("parameter {name:?} cannot have that name here"),
+                        format!("参数 {name:?} 在此处不能使用该名称"),
+                    ),
+                    (
+                        "use ASCII letters, digits and '_', the first no digit",
+                        "请使用 ASCII 字母、数字和 '_'，首字符不能是数字",
+                    ),
+                );
+                continue;
+            }
             let is_plain = !value.as_deref().unwrap_or_default().contains("${");
             if !is_plain {
                 draft.note(

@@ -15,7 +15,7 @@ use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
 };
 use crate::domain::xxl::xxl_run::AppName;
-use crate::import::body::failing;
+use crate::import::body::{failing, is_parameter_name};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty};
 use crate::import::draft::Draft;
 use crate::import::name::Names;
@@ -224,6 +224,12 @@ impl<'a> StoredJob<'a> {
             "org.quartz.jobs.NativeJob" => return native_job(job, pairs),
             _ => {}
         }
+        if let Some((key, _)) = pairs.iter().find(|(key, _)| !is_parameter_name(key)) {
+            return Err(Words::new(
+                format!("the key {key:?} of its job data cannot be the name of a parameter here"),
+                format!("其 JobDataMap 的键 {key:?} 不能作为此处的参数名"),
+            ));
+        }
         if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains("${")) {
             return Err(Words::new(
                 format!(
@@ -250,7 +256,6 @@ impl<'a> StoredJob<'a> {
                 format!("请让程序以 {app} 注册为执行器，并在名为 {handler} 的处理器（@XxlJob）中调用该类；在此之前作业等待执行器"),
             ),
         );
-        // In a file of definitions a parameter's name is checked, so that a key that is none is told of.
         job.params = pairs
             .iter()
             .map(|(name, value)| Param {

@@ -6,6 +6,7 @@ use super::{SerializedDag, bare, default_params, keys, seconds};
 use crate::definition::{Node, Value};
 use crate::domain::id::JobType;
 use crate::domain::job::JobDef;
+use crate::domain::job::retry::LONGEST_DELAY_SEC;
 use crate::domain::job::trigger_rule::TriggerRule;
 use crate::domain::notification::recipient::Recipient;
 use crate::domain::source::DialectName;
@@ -20,6 +21,10 @@ use crate::import::tree::{any, entries, get, list, origin, plain};
 
 /// Most attempts after the first that a job may have here.
 const RETRIES_MAX: u32 = 100;
+/// Most addresses that a job may have here.
+const ADDRESSES_MAX: usize = 50;
+/// Longest owner that a job may have here.
+const OWNER_MAX: usize = 100;
 /// What Airflow waits between two attempts by itself, seconds.
 const RETRY_DELAY_SEC: u64 = 300;
 /// The pool that has no meaning of its own.
@@ -62,7 +67,8 @@ impl<'a> Task<'a> {
         self.check_keys(&code, draft);
         self.fill_attempts(&mut job, draft);
         let owner = self.word("owner");
-        job.owner = (!owner.is_empty() && owner != "airflow").then(|| owner.to_owned());
+        let owner: String = owner.chars().filter(|c| !c.is_control()).take(OWNER_MAX).collect();
+        job.owner = (!owner.is_empty() && owner != "airflow").then_some(owner);
         job.notify_email = self.addresses();
         let pool = self.word("pool");
         if !pool.is_empty() && pool != DEFAULT_POOL {
@@ -165,7 +171,18 @@ impl<'a> Task<'a> {
         }
         if retries > 0 {
             let delay = number("retry_delay").unwrap_or(RETRY_DELAY_SEC);
-            job.retry_delay_sec = u32::try_from(delay).unwrap_or(u32::MAX);
+            job.retry_delay_sec = u32::try_from(delay).unwrap_or(u32::MAX).min(LONGEST_DELAY_SEC);
+            if delay > u64::from(LONGEST_DELAY_SEC) {
+                draft.note(
+                    Level::Differs,
+                    (&self.at(), job.code.as_str()),
+                    (
+                        format!("the {delay} s between its retries are cut to {LONGEST_DELAY_SEC}"),
+                        format!("重试间隔 {delay} 秒改为 {LONGEST_DELAY_SEC}"),
+                    ),
+                    ("", ""),
+                );
+            }
         }
         let limit = number("execution_timeout").unwrap_or(0);
         job.timeout_sec = draft.timeout(&self.at(), job.code.as_str(), limit);
@@ -181,7 +198,8 @@ impl<'a> Task<'a> {
             Some(text) => text.split([',', ';']).map(str::trim).collect(),
             None => list(node).iter().filter_map(plain).collect(),
         };
-        words.into_iter().filter(|word| Recipient::of(word).is_ok()).map(str::to_owned).collect()
+        let fit = words.into_iter().filter(|word| Recipient::of(word).is_ok());
+        fit.map(str::to_owned).take(ADDRESSES_MAX).collect()
     }
 
     fn rule(&self) -> Result<TriggerRule, Words> {

@@ -251,11 +251,12 @@ impl<'a> StoredTrigger<'a> {
             if timing.start.is_none() && timing.once_at.is_none() {
                 timing.start = start.map(|start| wall_text(wall(start)));
             }
-            if timing.end.is_none() && timing.once_at.is_none() {
+            if timing.once_at.is_none() {
                 let is_last = matches!(kind, "CRON" | "DAILY_I");
                 let end = end.map(wall);
                 let end = if is_last { end.and_then(second_after) } else { end };
-                timing.end = end.map(wall_text);
+                // The last repeat, or the end of the trigger, whichever is first.
+                timing.end = [timing.end.take(), end.map(wall_text)].into_iter().flatten().min();
             }
         }
     }

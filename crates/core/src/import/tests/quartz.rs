@@ -131,6 +131,7 @@ fn numbers(made: &Imported, kind: ItemKind) -> [usize; 4] {
 fn classes_are_handlers_or_what_quartz_itself_runs() {
     let command = hex("command=/opt/load.sh\nparameters=-d today\n");
     let properties = hex("region=EU\n");
+    let dotted = hex("gl.region=EU\n");
     let opaque = "aced0005737200";
     let rest: Vec<Vec<Sample<'_>>> = vec![
         job_row("load", "org.quartz.jobs.NativeJob", &command),
@@ -138,6 +139,7 @@ fn classes_are_handlers_or_what_quartz_itself_runs() {
         job_row("hidden", "com.bank.PostJob", opaque),
         job_row("nothing", "org.quartz.jobs.NoOpJob", ""),
         job_row("bare", "org.quartz.jobs.NativeJob", ""),
+        job_row("dotted", "com.bank.PostJob", &dotted),
     ];
     let tables =
         at_server(vec![rows(JOBS, &rest), rows(TRIGGERS, &[]), rows("QRTZ_CRON_TRIGGERS", &[])]);
@@ -148,11 +150,11 @@ fn classes_are_handlers_or_what_quartz_itself_runs() {
     assert_eq!((call.app.as_str(), call.handler.as_deref()), ("core", Some("PostJob")));
     assert_eq!(post.params[0].value.as_deref(), Some("EU"));
     assert_eq!(job(&made, "nothing").job_type.as_str(), "NOOP");
-    for code in ["hidden", "bare"] {
+    for code in ["hidden", "bare", "dotted"] {
         assert!(script(&made, code).ends_with("exit 1\n"), "{code}");
     }
     assert!(has_note(&made, "hidden", "serialised"), "{:?}", made.notes);
-    assert_eq!(numbers(&made, ItemKind::Job), [5, 2, 1, 2]);
+    assert_eq!(numbers(&made, ItemKind::Job), [6, 2, 1, 3]);
 }
 
 #[test]
@@ -237,6 +239,25 @@ fn daily_times_and_next_times() {
         tables.tables[1].rows[0].0.insert("next_fire_time".to_owned(), value);
         let made = import(&tables);
         assert_eq!(has_note(&made, "office", "next time in the table"), is_told, "{next}");
+    }
+}
+
+#[test]
+fn repeats_end_with_the_last_one_or_with_the_trigger() {
+    // 2026-09-21T01:00:00Z is 09:00 in Shanghai; three repeats are left.
+    for (end, wanted) in [
+        ("0", "end: \"2026-09-21T11:00:01\""),
+        ("1789956000000", "end: \"2026-09-21T10:00:00\""),
+    ] {
+        let mut tables = store();
+        let mut set = |table: &str, at: usize, column: &str, value: &str| {
+            let found = tables.tables.iter_mut().find(|t| t.name == table).expect("a table");
+            found.rows[at].0.insert(column.to_owned(), Some(value.to_owned()));
+        };
+        set("QRTZ_SIMPLE_TRIGGERS", 0, "repeat_count", "9");
+        set(TRIGGERS, 1, "end_time", end);
+        let made = import(&tables);
+        assert!(made.text.contains(wanted), "{wanted}\n{}", made.text);
     }
 }
 
