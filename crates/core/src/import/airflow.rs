@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, HashMap};
 
 const SERIALIZED: &str = "serialized_dag";
 const DAGS: &str = "dag";
+/// The year 2200, behind which nothing fires.
+const LAST_SEC: u64 = 7_258_204_800;
 /// Most jobs at once that a group may ask for; more is no limit.
 const PARALLEL_MAX: u32 = 10_000;
 
@@ -356,9 +358,9 @@ fn default_params(node: &Node) -> Vec<(String, Option<String>)> {
     }
 }
 
-/// Seconds of a timedelta, whole.
+/// Seconds of a timedelta or since 1970, whole.
 fn seconds(node: &Node) -> Option<u64> {
     let text = plain(bare(node))?.trim();
     let whole = text.split('.').next()?;
-    whole.parse().ok()
+    whole.parse().ok().filter(|sec| *sec <= LAST_SEC)
 }

@@ -236,6 +236,12 @@ impl<'a> Task<'a> {
                 job.script = Some(format!("{}\n", rendered.text.trim_end()));
                 job.params = rendered.params;
                 let folder = self.word("cwd");
+                if !folder.is_empty() && (!folder.starts_with('/') || folder.contains("{{")) {
+                    return Err(Words::new(
+                        format!("its folder {folder} is not absolute, or a template"),
+                        format!("其目录 {folder} 不是绝对路径，或是模板"),
+                    ));
+                }
                 job.working_dir = (!folder.is_empty()).then(|| folder.to_owned());
                 Ok(job)
             }

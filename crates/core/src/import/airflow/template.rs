@@ -2,7 +2,9 @@
 
 use super::timetable::DataDay;
 use crate::domain::job::Param;
+use crate::import::body::is_parameter_name;
 use crate::import::note::Words;
+use std::collections::BTreeSet;
 
 /// A text with the parameters that it has in place of templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,9 +53,7 @@ fn meaning(expression: &str, day: DataDay) -> Result<Meaning, Words> {
         | "logical_date|ds_nodash"
         | "execution_date|ds_nodash" => date("ds_nodash", "%Y%m%d"),
         _ => {
-            let name = normal.strip_prefix("params.").filter(|name| {
-                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            });
+            let name = normal.strip_prefix("params.").filter(|name| is_parameter_name(name));
             match name {
                 Some(name) => {
                     Ok(Meaning { name: name.to_owned(), value: format!("${{params.{name}}}") })
@@ -99,11 +99,13 @@ pub(super) fn render(text: &str, language: Language, day: DataDay) -> Result<Ren
         }
     }
     made.text.push_str(rest);
-    if language == Language::Shell && !made.params.is_empty() {
-        let lines = made.params.iter().map(|param| {
-            format!("{}=\"$PROCESSION_PARAM_{}\"\n", param.name, param.name.to_uppercase())
-        });
-        made.text = lines.chain([made.text.clone()]).collect();
+    let upper = |param: &Param| param.name.to_uppercase();
+    let names: BTreeSet<String> = made.params.iter().map(upper).collect();
+    if names.len() < made.params.len() {
+        return Err(Words::from((
+            "two of its parameters have names that differ by case alone",
+            "其参数名仅大小写不同",
+        )));
     }
     Ok(made)
 }
@@ -138,7 +140,7 @@ fn put<'a>(
                     "在单引号内，shell 不会读取变量",
                 )));
             }
-            made.push_str(&format!("${{{}}}", found.name));
+            made.push_str(&format!("${{PROCESSION_PARAM_{}}}", found.name.to_uppercase()));
             Ok(after)
         }
     }
@@ -178,7 +180,7 @@ mod tests {
         let shell = shell.unwrap_or_else(|why| panic!("{}", why.en));
         assert_eq!(
             shell.text,
-            "ds_nodash=\"$PROCESSION_PARAM_DS_NODASH\"\nload \"${ds_nodash}\" ${ds_nodash}"
+            "load \"${PROCESSION_PARAM_DS_NODASH}\" ${PROCESSION_PARAM_DS_NODASH}"
         );
         for (text, language, words) in [
             ("SELECT * FROM t_{{ ds_nodash }}", Language::Sql, "cannot be bound"),
@@ -186,6 +188,7 @@ mod tests {
             ("{{ ti.xcom_pull('a') }}", Language::Shell, "no like"),
             ("{% if x %}a{% endif %}", Language::Shell, "{%"),
             ("{{ ds", Language::Shell, "without"),
+            ("{{ params.a }} {{ params.A }}", Language::Shell, "case alone"),
         ] {
             let why = render(text, language).expect_err(text);
             assert!(why.en.contains(words), "{text}: {}", why.en);

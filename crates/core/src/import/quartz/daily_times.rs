@@ -38,8 +38,10 @@ impl DailyTimes {
         };
         let parts: Vec<&str> = times.split(',').map(str::trim).collect();
         let second = |from: usize| {
-            let part = |at: usize| parts.get(from + at)?.parse::<u32>().ok();
-            Some(part(0)? * 3_600 + part(1)? * 60 + part(2)?)
+            let part = |at: usize, size: u32| {
+                parts.get(from + at)?.parse::<u32>().ok().filter(|n| *n < size)
+            };
+            Some(part(0, 24)? * 3_600 + part(1, 60)? * 60 + part(2, 60)?)
         };
         let first = second(0).unwrap_or(0);
         let last = second(3).unwrap_or(DAY_SEC - 1);

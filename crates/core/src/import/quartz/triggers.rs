@@ -30,6 +30,8 @@ use std::collections::BTreeSet;
 const FOREVER: i64 = -1;
 /// A misfire instruction that fires each missed time.
 const IGNORE_MISFIRES: i64 = -1;
+/// The year 2200, behind which nothing fires.
+const LAST_MS: i64 = 7_258_204_800_000;
 /// The last day that each month has.
 const LAST_COMMON_DAY: u32 = 28;
 
@@ -116,12 +118,15 @@ fn java_zone(word: &str) -> Option<Tz> {
     let Some(offset) = offset else { return read_zone_word(word) };
     let (sign, digits) = offset.split_at(1);
     let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "00"));
+    if hours.is_empty() || hours.len() > 2 || minutes.len() > 2 {
+        return None;
+    }
     read_zone_word(&format!("{sign}{hours:0>2}:{minutes}"))
 }
 
-/// The moment of a column of milliseconds; 0 and less are none.
+/// The moment of a column of milliseconds; 0 and less are none, and so is what no schedule reaches.
 fn moment(row: &SchedulerRow, column: &str) -> Option<Millis> {
-    let at = row.number(column).filter(|at| *at > 0)?;
+    let at = row.number(column).filter(|at| (1..=LAST_MS).contains(at))?;
     // Schedules count in seconds.
     Some(Millis(at / 1_000 * 1_000))
 }
@@ -274,7 +279,11 @@ impl<'a> StoredTrigger<'a> {
         };
         let wall = |at: Millis| wall_text(wall_at(at, zone));
         let time_zone = Some(zone.name().to_owned());
-        let left = if count == FOREVER { i64::MAX } else { count + 1 - done };
+        let left = if count == FOREVER {
+            i64::MAX
+        } else {
+            count.saturating_add(1).saturating_sub(done)
+        };
         if left == 1 || count == 0 {
             let once_at = Some(wall(next));
             return Ok(Schedules::exact(TimingWords {

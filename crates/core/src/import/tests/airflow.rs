@@ -50,7 +50,7 @@ fn a_dag_of_2_is_a_group_with_its_edges_and_bodies() {
     );
     assert_eq!(
         script(&made, "load"),
-        "ds=\"$PROCESSION_PARAM_DS\"\nregion=\"$PROCESSION_PARAM_REGION\"\n/opt/load.sh --day ${ds} --region \"${region}\"\n"
+        "/opt/load.sh --day ${PROCESSION_PARAM_DS} --region \"${PROCESSION_PARAM_REGION}\"\n"
     );
     let load = job(&made, "load");
     assert_eq!((load.retry_count, load.retry_delay_sec, load.timeout_sec), (2, 60, 1_800));
