@@ -45,10 +45,22 @@ async fn dags_come_from_tables(dialect: DialectName) {
         assert_eq!(count(&document, "schedule"), [2, 1, 1, 0], "{document}");
         assert!(has_note(&document, "idle", "switched off"), "{document}");
         let defs = definition(path);
-        assert_eq!(next_times(&defs, "close", NOW, 2), ["2026-11-27 02:00:00", "2026-11-28 02:00:00"]);
+        assert_eq!(
+            next_times(&defs, "close", NOW, 2),
+            ["2026-11-27 02:00:00", "2026-11-28 02:00:00"]
+        );
         assert!(next_times(&defs, "idle", NOW, 2).is_empty());
         // The batch of the firing at 02:00 of the 27th is the 26th, which is what {{ ds }} was.
-        let run = ["--db", "sqlite:ours.db", "run", "out/definition.yaml", "--group", "close", "--batch-no", "20261126"];
+        let run = [
+            "--db",
+            "sqlite:ours.db",
+            "run",
+            "out/definition.yaml",
+            "--group",
+            "close",
+            "--batch-no",
+            "20261126",
+        ];
         let (code, out, err) = said(path, &run);
         assert_eq!(code, 0, "{out}\n{err}");
     })
@@ -97,13 +109,28 @@ async fn workflows_come_from_tables(dialect: DialectName) {
         assert_eq!(count(&document, "job"), [2, 2, 0, 0], "{document}");
         assert_eq!(count(&document, "schedule")[0], 1, "{document}");
         let defs = definition(path);
-        assert_eq!(next_times(&defs, "close", NOW, 2), ["2026-11-28 02:30:00", "2026-11-29 02:30:00"]);
-        let edges: Vec<String> =
-            defs.dependencies.iter().map(|edge| format!("{}>{}", edge.depends_on, edge.job_code)).collect();
+        assert_eq!(
+            next_times(&defs, "close", NOW, 2),
+            ["2026-11-28 02:30:00", "2026-11-29 02:30:00"]
+        );
+        let edges: Vec<String> = defs
+            .dependencies
+            .iter()
+            .map(|edge| format!("{}>{}", edge.depends_on, edge.job_code))
+            .collect();
         assert_eq!(edges, ["load>post"]);
         let yaml = text(path, "out/definition.yaml");
         assert!(yaml.contains("priority: 20") && yaml.contains("retry_count: 3"), "{yaml}");
-        let run = ["--db", "sqlite:ours.db", "run", "out/definition.yaml", "--group", "close", "--batch-no", "1"];
+        let run = [
+            "--db",
+            "sqlite:ours.db",
+            "run",
+            "out/definition.yaml",
+            "--group",
+            "close",
+            "--batch-no",
+            "1",
+        ];
         let (code, out, err) = said(path, &run);
         assert_eq!(code, 0, "{out}\n{err}");
     })

@@ -269,7 +269,10 @@ impl SerializedDag {
     fn fill_group(&self, group: &GroupCode, draft: &mut Draft) {
         let description = any(&self.dag, &["description", "_description"]).and_then(plain);
         let limit = any(&self.dag, &["max_active_tasks", "_max_active_tasks", "_concurrency"]);
-        let limit = limit.and_then(plain).and_then(|n| n.parse::<u32>().ok()).filter(|n| (1..=PARALLEL_MAX).contains(n));
+        let limit = limit
+            .and_then(plain)
+            .and_then(|n| n.parse::<u32>().ok())
+            .filter(|n| (1..=PARALLEL_MAX).contains(n));
         let timeout = get(&self.dag, "dagrun_timeout").and_then(|node| seconds(bare(node)));
         let timeout = timeout.map(|sec| draft.timeout(&self.at, &self.id, sec).min(LONGEST_SEC));
         let is_stopped =

@@ -146,7 +146,9 @@ impl<'a> Task<'a> {
             let name = &param.name;
             if own.contains(name) || shared.iter().all(|(known, _)| known != name) {
                 return Err(Words::new(
-                    format!("{{{{ params.{name} }}}} is no parameter of the DAG, or has another value in this task"),
+                    format!(
+                        "{{{{ params.{name} }}}} is no parameter of the DAG, or has another value in this task"
+                    ),
                     format!("{{{{ params.{name} }}}} 不是 DAG 的参数，或在该任务中取值不同"),
                 ));
             }
@@ -328,7 +330,9 @@ impl<'a> Task<'a> {
                 Level::Look,
                 (&self.at(), job.code.as_str()),
                 (
-                    format!("its connection {title} is taken for one of {dialect}, because of its name"),
+                    format!(
+                        "its connection {title} is taken for one of {dialect}, because of its name"
+                    ),
                     format!("根据名称，其连接 {title} 视为 {dialect}"),
                 ),
                 ("look at the connection's type in Airflow", "请在 Airflow 中核对连接类型"),

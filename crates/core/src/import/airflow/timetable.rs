@@ -96,9 +96,16 @@ pub(super) fn read(dag: &SerializedDag, draft: &mut Draft) -> Plan {
                 |node| delta(dag, bare(node), run),
             )
         }
-        "AssetTriggeredTimetable" | "DatasetTriggeredTimetable" | "AssetOrTimeSchedule" | "DatasetOrTimeSchedule" => refused(
-            format!("it runs when other DAGs have written what it waits for ({kind}): write a schedule with after: GROUP or event: NAME"),
-            format!("它在其他 DAG 写出所等待的内容后运行（{kind}）：请写 after: 作业组 或 event: 名称 的调度"),
+        "AssetTriggeredTimetable"
+        | "DatasetTriggeredTimetable"
+        | "AssetOrTimeSchedule"
+        | "DatasetOrTimeSchedule" => refused(
+            format!(
+                "it runs when other DAGs have written what it waits for ({kind}): write a schedule with after: GROUP or event: NAME"
+            ),
+            format!(
+                "它在其他 DAG 写出所等待的内容后运行（{kind}）：请写 after: 作业组 或 event: 名称 的调度"
+            ),
         ),
         _ => unknown(kind),
     }

@@ -279,11 +279,8 @@ impl<'a> StoredTrigger<'a> {
         };
         let wall = |at: Millis| wall_text(wall_at(at, zone));
         let time_zone = Some(zone.name().to_owned());
-        let left = if count == FOREVER {
-            i64::MAX
-        } else {
-            count.saturating_add(1).saturating_sub(done)
-        };
+        let left =
+            if count == FOREVER { i64::MAX } else { count.saturating_add(1).saturating_sub(done) };
         if left == 1 || count == 0 {
             let once_at = Some(wall(next));
             return Ok(Schedules::exact(TimingWords {

@@ -245,10 +245,9 @@ fn daily_times_and_next_times() {
 #[test]
 fn repeats_end_with_the_last_one_or_with_the_trigger() {
     // 2026-09-21T01:00:00Z is 09:00 in Shanghai; three repeats are left.
-    for (end, wanted) in [
-        ("0", "end: \"2026-09-21T11:00:01\""),
-        ("1789956000000", "end: \"2026-09-21T10:00:00\""),
-    ] {
+    for (end, wanted) in
+        [("0", "end: \"2026-09-21T11:00:01\""), ("1789956000000", "end: \"2026-09-21T10:00:00\"")]
+    {
         let mut tables = store();
         let mut set = |table: &str, at: usize, column: &str, value: &str| {
             let found = tables.tables.iter_mut().find(|t| t.name == table).expect("a table");
