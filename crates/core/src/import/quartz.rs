@@ -224,20 +224,7 @@ impl<'a> StoredJob<'a> {
             "org.quartz.jobs.NativeJob" => return native_job(job, pairs),
             _ => {}
         }
-        if let Some((key, _)) = pairs.iter().find(|(key, _)| !is_parameter_name(key)) {
-            return Err(Words::new(
-                format!("the key {key:?} of its job data cannot be the name of a parameter here"),
-                format!("其 JobDataMap 的键 {key:?} 不能作为此处的参数名"),
-            ));
-        }
-        if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains("${")) {
-            return Err(Words::new(
-                format!(
-                    "the value of {key} in its job data has ${{, which would mean something here"
-                ),
-                format!("其 JobDataMap 中 {key} 的值含有 ${{，在此处有特殊含义"),
-            ));
-        }
+        check_pairs(pairs)?;
         let handler = class.rsplit('.').next().unwrap_or(class).to_owned();
         let scheduler = self.row.text("sched_name");
         let app = store.apps.get(scheduler).expect("every scheduler has a name").clone();
@@ -274,6 +261,23 @@ impl<'a> StoredJob<'a> {
         }));
         Ok(job)
     }
+}
+
+/// Data that no parameters here may be.
+fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), Words> {
+    if let Some((key, _)) = pairs.iter().find(|(key, _)| !is_parameter_name(key)) {
+        return Err(Words::new(
+            format!("the key {key:?} of its job data cannot be the name of a parameter here"),
+            format!("其 JobDataMap 的键 {key:?} 不能作为此处的参数名"),
+        ));
+    }
+    if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains("${")) {
+        return Err(Words::new(
+            format!("the value of {key} in its job data has ${{, which would mean something here"),
+            format!("其 JobDataMap 中 {key} 的值含有 ${{，在此处有特殊含义"),
+        ));
+    }
+    Ok(())
 }
 
 /// A job that runs a command: as there, a shell reads it.
