@@ -110,7 +110,7 @@ fn columns_of_kinds_of_triggers_of_quartz() {
         columns::PROPERTY_COLUMNS.iter().filter(|k| !of_daily(k.name)).copied().collect();
     assert_heard("QRTZ_SIMPROP_TRIGGERS", &known, &[], &with_key(&of_interval));
     // Those of daily times stand in the same table.
-    let tables = super::super::quartz::daily_store();
+    let tables = crate::import::tests::quartz::daily_store();
     let known: Vec<KnownKey> =
         columns::PROPERTY_COLUMNS.iter().filter(|k| of_daily(k.name)).copied().collect();
     ColumnCase {
