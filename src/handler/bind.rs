@@ -5,7 +5,7 @@ use crate::db::dialect::Dialect;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
 use crate::domain::job::ParamType;
-use crate::domain::job::outcome::{OutputValue, Outputs, ResultSet, UnusableCell};
+use crate::domain::job::outcome::{JobOutputs, OutputValue, ResultSet, UnusableCell};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::domain::source::DialectName;
@@ -27,7 +27,7 @@ pub(crate) fn dialect_name(dialect: Dialect) -> DialectName {
 }
 
 /// The PostgreSQL type that a parameter's text is cast to.
-pub(crate) fn cast(ty: ParamType) -> &'static str {
+pub(crate) fn cast_type(ty: ParamType) -> &'static str {
     match ty {
         ParamType::Text => "text",
         ParamType::Int => "bigint",
@@ -41,8 +41,8 @@ pub(crate) fn cast(ty: ParamType) -> &'static str {
 
 /// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
 /// elsewhere, because MySQL compares text with numbers as floating point.
-pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
-    let Some(text) = param.text() else {
+pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
+    let Some(text) = param.expose_text() else {
         return Arg::Null;
     };
     let as_text = || Arg::Text(text.to_owned());
@@ -53,7 +53,12 @@ pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
         return as_text();
     }
     match param.ty {
-        ParamType::Int => text.parse().map_or_else(|_| as_text(), Arg::Int),
+        // What has no sign may need 64 bits for itself; as a decimal it stays exact, as text it would be compared as
+        // floating point.
+        ParamType::Int => match text.parse() {
+            Ok(number) => Arg::Int(number),
+            Err(_) => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
+        },
         ParamType::Bool => Arg::Int((text == "true").into()),
         ParamType::Decimal => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
         ParamType::Text | ParamType::Date | ParamType::Datetime | ParamType::Bytes => as_text(),
@@ -63,8 +68,17 @@ pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
 /// Why SQLite cannot take a parameter: it has no exact decimals, and the nearest number it has is another
 /// one.
 pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
-    let text =
-        param.text().filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
+    let beyond = |text: &&str| param.ty == ParamType::Int && text.parse::<i64>().is_err();
+    if dialect == Dialect::Sqlite && param.expose_text().as_ref().is_some_and(beyond) {
+        return Err(format!(
+            "parameter {}: SQLite has whole numbers up to 9223372036854775807 and would take another number; \
+             declare it type: text",
+            param.name
+        ));
+    }
+    let text = param
+        .expose_text()
+        .filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
     let Some(number) = text.and_then(|text| BigDecimal::from_str(text).ok()) else {
         return Ok(());
     };
@@ -94,7 +108,7 @@ pub(crate) fn results(limits: OutputLimits) -> Results {
 }
 
 /// What came back, as the body's outputs.
-pub(crate) fn outputs(results: Results, limits: OutputLimits) -> Outputs {
+pub(crate) fn outputs(results: Results, limits: OutputLimits) -> JobOutputs {
     let set = |rows: Rows| {
         let unusable = rows.faults.iter().filter_map(|fault| {
             let reason = fault_of(&column_name(&rows, fault.column), &fault.cell, limits)?;
@@ -106,11 +120,11 @@ pub(crate) fn outputs(results: Results, limits: OutputLimits) -> Outputs {
         let value_types = value_types.into_iter().map(|ty| ty.map(value_type)).collect();
         ResultSet { columns, types, value_types, rows, row_count: count, unusable }
     };
-    Outputs {
+    JobOutputs {
         results: results.sets.into_iter().map(set).collect(),
         sets_left_out: results.sets_left_out,
         rows_affected: results.rows_affected,
-        ..Outputs::default()
+        ..JobOutputs::default()
     }
 }
 

@@ -30,7 +30,7 @@ pub enum NoSchedulerTables {
 ///
 /// # Errors
 /// [`NoSchedulerTables`] when this is no database of that scheduler.
-pub async fn read(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
+pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
     let mut tables = Vec::new();
     for table in wanted.tables {
         let name = table.full_name();
@@ -38,9 +38,8 @@ pub async fn read(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables>
             .await
             .with_context(|| format!("look which columns {name} has"))?;
         match (found, table.presence) {
-            (Some(found), _) => {
-                tables.push(rows(tx, table, found).await.with_context(|| format!("read {name}"))?)
-            }
+            (Some(found), _) => tables
+                .push(read_rows(tx, table, found).await.with_context(|| format!("read {name}"))?),
             (None, TablePresence::Optional) => {}
             (None, TablePresence::Needed) => {
                 return Err(NoSchedulerTables::Table { table: name, system: wanted.system }.into());
@@ -89,8 +88,8 @@ async fn find_table(tx: &mut Tx, table: &WantedTable) -> Result<Option<FoundTabl
     values.push(table.table.to_lowercase().into());
     let mut found: Option<FoundTable> = None;
     for row in tx.fetch_all(&sql, &values).await? {
-        let (schema, name): (String, String) = (row.text("s")?, row.text("t")?);
-        let column = FoundColumn { name: row.text("c")?, data_type: row.text("d")? };
+        let (schema, name): (String, String) = (row.get_text("s")?, row.get_text("t")?);
+        let column = FoundColumn { name: row.get_text("c")?, data_type: row.get_text("d")? };
         match &mut found {
             None => found = Some(FoundTable { schema, name, columns: vec![column] }),
             Some(first) if first.schema == schema && first.name == name => {
@@ -118,7 +117,7 @@ fn column_text(column: &FoundColumn, quoted: &str, dialect: Dialect) -> String {
     }
 }
 
-async fn rows(tx: &mut Tx, table: &WantedTable, found: FoundTable) -> Result<SchedulerTable> {
+async fn read_rows(tx: &mut Tx, table: &WantedTable, found: FoundTable) -> Result<SchedulerTable> {
     let dialect = tx.dialect();
     let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
     let quoted =
@@ -167,7 +166,7 @@ async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
                 format!("SELECT CAST(current_setting('{name}', true) AS TEXT) AS v")
             }
         };
-        if let Some(value) = ask(tx, &sql).await? {
+        if let Some(value) = query_text(tx, &sql).await? {
             settings.insert((*name).to_owned(), value);
         }
     }
@@ -189,13 +188,13 @@ async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
             "SELECT CAST(NULL AS TEXT) AS v",
         ),
     };
-    let version = ask(tx, version).await?.unwrap_or_default();
-    let zone = ask(tx, zone).await?;
-    let utc_offset_sec = ask(tx, offset).await?.and_then(|text| text.trim().parse().ok());
+    let version = query_text(tx, version).await?.unwrap_or_default();
+    let zone = query_text(tx, zone).await?;
+    let utc_offset_sec = query_text(tx, offset).await?.and_then(|text| text.trim().parse().ok());
     Ok(SchedulerServer { url: None, version, zone, utc_offset_sec, settings })
 }
 
-async fn ask(tx: &mut Tx, sql: &str) -> Result<Option<String>> {
+async fn query_text(tx: &mut Tx, sql: &str) -> Result<Option<String>> {
     let row = tx.fetch_optional(sql, &[]).await?;
     Ok(row.map(|row| row.opt_text("v")).transpose()?.flatten())
 }

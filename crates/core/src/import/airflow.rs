@@ -6,10 +6,10 @@ mod task;
 mod template;
 mod timetable;
 
-use crate::definition::{Node, Value};
+use crate::definition::{NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
-use crate::domain::job::{JobDef, OnFailure, ParamDecl};
+use crate::domain::job::trigger_rule::EdgeCondition;
+use crate::domain::job::{GroupFailurePolicy, JobDef, ParamDecl};
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerTables, TablePresence, WantedTable, WantedTables,
@@ -19,8 +19,8 @@ use crate::import::body::{is_parameter_name, text};
 use crate::import::columns::refuse_empty;
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::check_keys;
-use crate::import::note::{Level, Origin};
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use crate::import::tree::{any, entries, get, items, list, origin, plain, tree, word};
 use std::collections::{BTreeMap, HashMap};
 
@@ -62,23 +62,23 @@ enum Pause {
 
 /// A DAG as it was serialised.
 struct SerializedDag {
-    at: Origin,
+    at: ImportOrigin,
     id: String,
     /// Its keys.
-    dag: Node,
+    dag: SourceNode,
     /// Defaults of its tasks that differ from Airflow's (3.1 and later).
-    defaults: Option<Node>,
+    defaults: Option<SourceNode>,
     pause: Pause,
 }
 
 /// Reads files: serialised DAGs, or rows of `serialized_dag` as JSON.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+pub(crate) fn read_serialized(given: &[Given], draft: &mut Draft) {
     let mut dags = Vec::new();
     for file in given {
         let Some(root) = text(file, draft).and_then(|text| tree(&file.path, text, draft)) else {
             continue;
         };
-        let all = if matches!(root.value, Value::List(_)) {
+        let all = if matches!(root.value, NodeValue::List(_)) {
             list(&root)
         } else {
             std::slice::from_ref(&root)
@@ -99,19 +99,22 @@ pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
         draft,
     );
     let mut newest: BTreeMap<&str, (u64, &SchedulerRow)> = BTreeMap::new();
-    for (at, row) in (1..).zip(tables.rows(SERIALIZED)) {
+    for (at, row) in (1..).zip(tables.table_rows(SERIALIZED)) {
         // Airflow 3 keeps every version of a DAG.
         let age = |row: &SchedulerRow| {
-            [row.text("created_at").to_owned(), row.text("last_updated").to_owned()]
+            [
+                row.trimmed_value("created_at").to_owned(),
+                row.trimmed_value("last_updated").to_owned(),
+            ]
         };
-        let known = newest.entry(row.text("dag_id")).or_insert((at, row));
+        let known = newest.entry(row.trimmed_value("dag_id")).or_insert((at, row));
         if age(row) > age(known.1) {
             *known = (at, row);
         }
     }
     let mut dags = Vec::new();
     for (id, (at, row)) in newest {
-        let origin = Origin::new(SERIALIZED, at);
+        let origin = ImportOrigin::new(SERIALIZED, at);
         let Some(data) = row.value("data").filter(|data| !data.trim().is_empty()) else {
             draft.fault(
                 &origin,
@@ -120,7 +123,7 @@ pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
             );
             continue;
         };
-        let about = tables.rows(DAGS).iter().find(|dag| dag.text("dag_id") == id);
+        let about = tables.table_rows(DAGS).iter().find(|dag| dag.trimmed_value("dag_id") == id);
         let pause = match about {
             Some(dag) if dag.is_true("is_paused") => Pause::Paused,
             Some(_) => Pause::Runs,
@@ -133,7 +136,7 @@ pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
 }
 
 /// What Airflow's encoding wraps: `{"__type": "dict", "__var": …}`.
-fn bare(node: &Node) -> &Node {
+fn bare(node: &SourceNode) -> &SourceNode {
     match get(node, "__var") {
         Some(inner) if get(node, "__type").is_some() => bare(inner),
         _ => node,
@@ -141,7 +144,7 @@ fn bare(node: &Node) -> &Node {
 }
 
 /// A serialised DAG, or a row that has one in `data`.
-fn dag_of(node: &Node, pause: Pause, draft: &mut Draft) -> Option<SerializedDag> {
+fn dag_of(node: &SourceNode, pause: Pause, draft: &mut Draft) -> Option<SerializedDag> {
     let at = origin(node);
     let fix = "give the column data of the table serialized_dag, or import with --url";
     if let Some(data) = get(node, "data") {
@@ -181,7 +184,8 @@ fn import(dags: &[SerializedDag], draft: &mut Draft) {
     if draft.defs.jobs.is_empty() {
         return;
     }
-    let whole = dags.first().map_or_else(Origin::default, |dag| Origin::new(&dag.at.file, 0));
+    let whole =
+        dags.first().map_or_else(ImportOrigin::default, |dag| ImportOrigin::new(&dag.at.file, 0));
     draft.note(
         Level::Look,
         (&whole, ""),
@@ -215,14 +219,14 @@ impl SerializedDag {
         check_keys(&self.dag, &[keys::DAG], &self.id, draft);
         let plan = timetable::read(self, draft);
         self.fill_group(&group, draft);
-        let tasks: Vec<&Node> = items(&self.dag, "tasks").iter().map(bare).collect();
+        let tasks: Vec<&SourceNode> = items(&self.dag, "tasks").iter().map(bare).collect();
         if tasks.is_empty() {
             draft.fault(&self.at, format!("DAG {} has no tasks", self.id), "leave it out");
         }
         let mut jobs: HashMap<&str, JobDef> = HashMap::new();
         for task in &tasks {
             let id = word(task, "task_id").unwrap_or_default();
-            draft.begin_item(ItemKind::Job, &origin(task), id);
+            draft.begin_item(CountedKind::Job, &origin(task), id);
             if jobs.insert(id, draft.job(&origin(task), &group, id, "NOOP")).is_some()
                 || id.is_empty()
             {
@@ -248,14 +252,14 @@ impl SerializedDag {
         plan.add(self, &group, draft);
     }
 
-    fn add_edges(&self, tasks: &[&Node], codes: &HashMap<&str, JobCode>, draft: &mut Draft) {
+    fn add_edges(&self, tasks: &[&SourceNode], codes: &HashMap<&str, JobCode>, draft: &mut Draft) {
         for task in tasks {
             let Some(parent) = word(task, "task_id").and_then(|id| codes.get(id)) else { continue };
             let below = any(task, &["downstream_task_ids", "_downstream_task_ids"]).map(bare);
             for node in below.map(list).unwrap_or_default() {
                 let id = plain(node).unwrap_or_default();
                 match codes.get(id) {
-                    Some(child) => draft.depends(child, parent, When::Success),
+                    Some(child) => draft.depends(child, parent, EdgeCondition::Success),
                     None => draft.fault(
                         &origin(node),
                         format!("DAG {}: task {id} is not there", self.id),
@@ -292,7 +296,7 @@ impl SerializedDag {
         made.batch_timeout_sec = timeout;
         made.params = params;
         if is_stopped {
-            made.on_failure = OnFailure::Stop;
+            made.on_failure = GroupFailurePolicy::Stop;
         }
     }
 
@@ -340,29 +344,29 @@ impl SerializedDag {
 }
 
 /// Parameters of a DAG or a task with their defaults: a map (2.x), or a list of pairs.
-fn default_params(node: &Node) -> Vec<(String, Option<String>)> {
+fn default_params(node: &SourceNode) -> Vec<(String, Option<String>)> {
     let Some(node) = get(node, "params").map(bare) else { return Vec::new() };
-    let default = |node: &Node| {
+    let default = |node: &SourceNode| {
         let node = bare(node);
         get(node, "default").map(bare).or(Some(node)).and_then(plain).map(str::to_owned)
     };
     match &node.value {
-        Value::List(pairs) => pairs
+        NodeValue::List(pairs) => pairs
             .iter()
             .filter_map(|pair| {
                 let [name, value] = list(bare(pair)) else { return None };
                 Some((plain(name)?.to_owned(), default(value)))
             })
             .collect(),
-        Value::Map(_) => {
+        NodeValue::Map(_) => {
             entries(node).map(|(name, value)| (name.to_owned(), default(value))).collect()
         }
-        Value::Null | Value::Text(_) => Vec::new(),
+        NodeValue::Null | NodeValue::Text(_) => Vec::new(),
     }
 }
 
 /// Seconds of a timedelta or since 1970, whole.
-fn seconds(node: &Node) -> Option<u64> {
+fn seconds(node: &SourceNode) -> Option<u64> {
     let text = plain(bare(node))?.trim();
     let whole = text.split('.').next()?;
     whole.parse().ok().filter(|sec| *sec <= LAST_SEC)

@@ -18,9 +18,9 @@ use crate::domain::xxl::xxl_run::AppName;
 use crate::import::body::{failing, is_parameter_name};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty};
 use crate::import::draft::Draft;
-use crate::import::name::Names;
-use crate::import::note::{Level, Origin, Words};
-use crate::import::tally::{ItemId, ItemKind};
+use crate::import::name::NameMaker;
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::tally::{CountedKind, ItemId};
 use chrono_tz::Tz;
 use columns::{CALENDAR_COLUMNS, JOB_COLUMNS};
 use job_data::JobData;
@@ -78,20 +78,20 @@ struct Store<'a> {
 }
 
 /// Reads the jobs of a store.
-pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
+pub(crate) fn read_store(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database of the JobStore (org.quartz.jobStore.dataSource); its tables begin with QRTZ_";
     refuse_empty(tables, JOBS, fix, draft);
     let zone = triggers::zone(tables, draft);
     let mut store = Store { tables, zone, apps: BTreeMap::new() };
     store.name_apps();
-    for (at, row) in (1..).zip(tables.rows(JOBS)) {
+    for (at, row) in (1..).zip(tables.table_rows(JOBS)) {
         StoredJob::new(row, at).import(&store, draft);
     }
     triggers::note_without_job(tables, draft);
     draft.end_item();
-    for (at, row) in (1..).zip(tables.rows(CALENDARS)) {
-        let origin = Origin::new(CALENDARS, at);
-        let place = RowPlace { at: &origin, about: row.text("calendar_name") };
+    for (at, row) in (1..).zip(tables.table_rows(CALENDARS)) {
+        let origin = ImportOrigin::new(CALENDARS, at);
+        let place = RowPlace { at: &origin, about: row.trimmed_value("calendar_name") };
         check_columns(row, CALENDAR_COLUMNS, place, draft);
     }
     if !draft.defs.jobs.is_empty() {
@@ -102,7 +102,7 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
 fn note_store(draft: &mut Draft) {
     draft.note(
         Level::Differs,
-        (&Origin::new(JOBS, 0), ""),
+        (&ImportOrigin::new(JOBS, 0), ""),
         (
             "Quartz limits no run: time-outs are 30 days here, the longest there is; start times are cut to the second",
             "Quartz 不限制运行时长：此处超时设为上限 30 天；开始时间截到秒",
@@ -114,9 +114,9 @@ fn note_store(draft: &mut Draft) {
 impl Store<'_> {
     /// Executors register under a name: that of the scheduler, as far as it can be one.
     fn name_apps(&mut self) {
-        let mut names = Names::hosts();
-        for row in self.tables.rows(JOBS) {
-            let scheduler = row.text("sched_name");
+        let mut names = NameMaker::hosts();
+        for row in self.tables.table_rows(JOBS) {
+            let scheduler = row.trimmed_value("sched_name");
             if self.apps.contains_key(scheduler) {
                 continue;
             }
@@ -130,7 +130,7 @@ impl Store<'_> {
 
 struct StoredJob<'a> {
     row: &'a SchedulerRow,
-    at: Origin,
+    at: ImportOrigin,
     title: String,
     data: JobData,
 }
@@ -144,15 +144,15 @@ struct PlannedJob<'a> {
 
 impl<'a> StoredJob<'a> {
     fn new(row: &'a SchedulerRow, at: u64) -> Self {
-        let (group, name) = (row.text("job_group"), row.text("job_name"));
+        let (group, name) = (row.trimmed_value("job_group"), row.trimmed_value("job_name"));
         let title = if group == "DEFAULT" { name.to_owned() } else { format!("{group}_{name}") };
-        let data = JobData::read(row.text("job_data"));
-        Self { row, at: Origin::new(JOBS, at), title, data }
+        let data = JobData::read(row.trimmed_value("job_data"));
+        Self { row, at: ImportOrigin::new(JOBS, at), title, data }
     }
 
     /// A group for the job, and one more for each set of data that triggers hand over in place of the job's.
     fn import(&self, store: &Store<'_>, draft: &mut Draft) {
-        let item = draft.begin_item(ItemKind::Job, &self.at, &self.title);
+        let item = draft.begin_item(CountedKind::Job, &self.at, &self.title);
         check_columns(self.row, JOB_COLUMNS, RowPlace { at: &self.at, about: &self.title }, draft);
         let mut by_data: BTreeMap<Vec<(String, String)>, Vec<StoredTrigger<'_>>> = BTreeMap::new();
         for trigger in triggers::of_job(store.tables, self.row) {
@@ -187,7 +187,7 @@ impl<'a> StoredJob<'a> {
         draft.resume_item(*item);
         let mut job = draft.job(&self.at, group, title, "HANDLER");
         job.timeout_sec = draft.timeout(&self.at, title, 0);
-        let description = self.row.text("description");
+        let description = self.row.trimmed_value("description");
         if !description.is_empty() {
             job.name = description.split_whitespace().collect::<Vec<_>>().join(" ");
         }
@@ -207,15 +207,15 @@ impl<'a> StoredJob<'a> {
         pairs: &BTreeMap<String, String>,
         store: &Store<'_>,
         draft: &mut Draft,
-    ) -> Result<JobDef, Words> {
+    ) -> Result<JobDef, BilingualSentence> {
         if matches!(self.data, JobData::Serialized) {
-            return Err(Words::from((
+            return Err(BilingualSentence::from((
                 "its job data is a serialised Java object, which only its program can read: set \
                  org.quartz.jobStore.useProperties and store the job again, or write its parameters by hand",
                 "其 JobDataMap 是 Java 序列化对象，只有原程序能读取：请启用 org.quartz.jobStore.useProperties 后重新保存，或手工填写参数",
             )));
         }
-        let class = self.row.text("job_class_name");
+        let class = self.row.trimmed_value("job_class_name");
         match class {
             "org.quartz.jobs.NoOpJob" => {
                 job.job_type = JobType::parse("NOOP").expect("a job type");
@@ -226,7 +226,7 @@ impl<'a> StoredJob<'a> {
         }
         check_pairs(pairs)?;
         let handler = class.rsplit('.').next().unwrap_or(class).to_owned();
-        let scheduler = self.row.text("sched_name");
+        let scheduler = self.row.trimmed_value("sched_name");
         let app = store.apps.get(scheduler).expect("every scheduler has a name").clone();
         draft.note(
             Level::Look,
@@ -264,15 +264,15 @@ impl<'a> StoredJob<'a> {
 }
 
 /// Data that no parameters here may be.
-fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), Words> {
+fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), BilingualSentence> {
     if let Some((key, _)) = pairs.iter().find(|(key, _)| !is_parameter_name(key)) {
-        return Err(Words::new(
+        return Err(BilingualSentence::new(
             format!("the key {key:?} of its job data cannot be the name of a parameter here"),
             format!("其 JobDataMap 的键 {key:?} 不能作为此处的参数名"),
         ));
     }
     if let Some((key, _)) = pairs.iter().find(|(_, value)| value.contains("${")) {
-        return Err(Words::new(
+        return Err(BilingualSentence::new(
             format!("the value of {key} in its job data has ${{, which would mean something here"),
             format!("其 JobDataMap 中 {key} 的值含有 ${{，在此处有特殊含义"),
         ));
@@ -281,17 +281,20 @@ fn check_pairs(pairs: &BTreeMap<String, String>) -> Result<(), Words> {
 }
 
 /// A job that runs a command: as there, a shell reads it.
-fn native_job(mut job: JobDef, pairs: &BTreeMap<String, String>) -> Result<JobDef, Words> {
+fn native_job(
+    mut job: JobDef,
+    pairs: &BTreeMap<String, String>,
+) -> Result<JobDef, BilingualSentence> {
     let value = |key: &str| pairs.get(key).map(|text| text.trim()).unwrap_or_default();
     let command = value("command");
     if command.is_empty() {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "it is a NativeJob whose data names no command",
             "它是 NativeJob，但数据中没有 command",
         )));
     }
     if value("waitForProcess") == "false" {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "it is a NativeJob that does not wait for its command (waitForProcess), so that its end says nothing",
             "它是不等待命令结束的 NativeJob（waitForProcess），其结束没有意义",
         )));

@@ -2,7 +2,7 @@
 
 use super::PRECEDENCE;
 use crate::domain::job::ParamType;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::param_expressions;
 use crate::domain::value::parse_bytes;
 use chrono::{NaiveDate, NaiveTime};
@@ -115,16 +115,23 @@ pub enum ParamError {
 
 /// Checks a text from outside against a type.
 pub fn check_text(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> {
-    check_type(param, ty, &Value::from(text))
+    check_type(param, ty, &MaskedValue::from(text))
 }
 
-pub(super) fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<(), ParamError> {
+pub(super) fn check_type(
+    param: &str,
+    ty: ParamType,
+    value: &MaskedValue,
+) -> Result<(), ParamError> {
     let text = value.expose();
     let (fits, expected) = match ty {
         ParamType::Text => (true, "text"),
-        ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number (int)"),
+        ParamType::Int => (is_int(text), "a whole number (int)"),
         ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
         ParamType::Date => (is_date(text), "a date (YYYY-MM-DD)"),
+        ParamType::Datetime if has_zone(text) => {
+            (false, "a date and time without a zone; declare it type: text to hand the zone on")
+        }
         ParamType::Datetime => (is_datetime(text), "a date and time (YYYY-MM-DD HH:MM:SS)"),
         ParamType::Bool => (matches!(text, "true" | "false"), "true or false"),
         ParamType::Bytes => (
@@ -143,6 +150,23 @@ pub(super) fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<()
 /// own.
 fn is_date(text: &str) -> bool {
     has_form(text, "0000-00-00") && !text.starts_with("0000") && text.parse::<NaiveDate>().is_ok()
+}
+
+/// 64 bits, with a sign or without: BIGINT UNSIGNED of MySQL and MariaDB reaches twice as far.
+fn is_int(text: &str) -> bool {
+    text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
+}
+
+/// A date and time with an offset behind it, as a `timestamptz` is returned. A server that took it as one without a zone
+/// would drop the offset without a word.
+fn has_zone(text: &str) -> bool {
+    let Some(at) = text.rfind(['+', '-', 'Z']) else { return false };
+    let (moment, zone) = text.split_at(at);
+    is_datetime(moment)
+        && ["Z", "+00", "+0000", "+00:00", "+00:00:00"].iter().any(|form| {
+            let form = form.replacen('+', &zone[..1], 1);
+            has_form(zone, &form)
+        })
 }
 
 /// A day, a blank, a time, and up to six digits of a second.
@@ -176,6 +200,30 @@ fn is_decimal(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_have_64_bits_with_or_without_a_sign() {
+        for good in ["-9223372036854775808", "0", "18446744073709551615"] {
+            assert_eq!(check_text("p", ParamType::Int, good), Ok(()), "{good}");
+        }
+        for bad in ["18446744073709551616", "-9223372036854775809", "1.0", ""] {
+            assert!(check_text("p", ParamType::Int, bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_moment_with_a_zone_is_told_how_to_go_on() {
+        for zoned in
+            ["2024-02-29 02:11:12.5+00", "2024-02-29 02:11:12-05:30", "2024-02-29 02:11:12Z"]
+        {
+            let error = check_text("p", ParamType::Datetime, zoned).expect_err(zoned).to_string();
+            assert!(error.contains("declare it type: text"), "{error}");
+        }
+        for other in ["2024-02-29 02:11", "x+00", "2024-02-29"] {
+            let error = check_text("p", ParamType::Datetime, other).expect_err(other).to_string();
+            assert!(error.contains("YYYY-MM-DD HH:MM:SS"), "{error}");
+        }
+    }
 
     #[test]
     fn only_days_that_exist_in_one_form() {

@@ -1,13 +1,13 @@
 //! The keys of serialised DAGs, of Airflow 2.0 to 3.1.
 
-use crate::import::keys::{KnownKey, hint, noted, read, record};
+use crate::import::keys::{KnownKey, hint, noted, read_key, record};
 
 const NO: &[&str] = &["false", "0", "0.0"];
 
 /// A row of `serialized_dag` as JSON.
 pub(in crate::import) const ROW: &[KnownKey] = &[
     record("dag_id"),
-    read("data"),
+    read_key("data"),
     record("id"),
     record("fileloc"),
     record("fileloc_hash"),
@@ -21,30 +21,30 @@ pub(in crate::import) const ROW: &[KnownKey] = &[
 
 /// A serialised DAG with its version.
 pub(in crate::import) const DOCUMENT: &[KnownKey] =
-    &[record("__version"), read("dag"), read("client_defaults")];
+    &[record("__version"), read_key("dag"), read_key("client_defaults")];
 
 /// What a DAG says.
 pub(in crate::import) const DAG: &[KnownKey] = &[
-    read("dag_id"),
-    read("_dag_id"),
-    read("tasks"),
-    read("params"),
-    read("timezone"),
-    read("schedule_interval"),
-    read("timetable"),
-    read("catchup"),
-    read("start_date"),
-    read("end_date"),
-    read("description"),
-    read("_description"),
-    read("max_active_tasks"),
-    read("_max_active_tasks"),
-    read("_concurrency"),
-    read("max_active_runs"),
-    read("dagrun_timeout"),
-    read("fail_fast"),
-    read("fail_stop"),
-    read("is_paused_upon_creation"),
+    read_key("dag_id"),
+    read_key("_dag_id"),
+    read_key("tasks"),
+    read_key("params"),
+    read_key("timezone"),
+    read_key("schedule_interval"),
+    read_key("timetable"),
+    read_key("catchup"),
+    read_key("start_date"),
+    read_key("end_date"),
+    read_key("description"),
+    read_key("_description"),
+    read_key("max_active_tasks"),
+    read_key("_max_active_tasks"),
+    read_key("_concurrency"),
+    read_key("max_active_runs"),
+    read_key("dagrun_timeout"),
+    read_key("fail_fast"),
+    read_key("fail_stop"),
+    read_key("is_paused_upon_creation"),
     record("fileloc"),
     record("relative_fileloc"),
     record("_processor_dags_folder"),
@@ -117,24 +117,24 @@ pub(in crate::import) const DAG: &[KnownKey] = &[
 
 /// What every task may say.
 pub(in crate::import) const TASK: &[KnownKey] = &[
-    read("task_id"),
-    read("task_type"),
-    read("_task_type"),
-    read("_task_module"),
-    read("downstream_task_ids"),
-    read("_downstream_task_ids"),
-    read("template_fields"),
-    read("owner"),
-    read("trigger_rule"),
-    read("retries"),
-    read("retry_delay"),
-    read("execution_timeout"),
-    read("email"),
-    read("email_on_failure"),
-    read("pool"),
-    read("pool_slots"),
-    read("_is_mapped"),
-    read("is_teardown"),
+    read_key("task_id"),
+    read_key("task_type"),
+    read_key("_task_type"),
+    read_key("_task_module"),
+    read_key("downstream_task_ids"),
+    read_key("_downstream_task_ids"),
+    read_key("template_fields"),
+    read_key("owner"),
+    read_key("trigger_rule"),
+    read_key("retries"),
+    read_key("retry_delay"),
+    read_key("execution_timeout"),
+    read_key("email"),
+    read_key("email_on_failure"),
+    read_key("pool"),
+    read_key("pool_slots"),
+    read_key("_is_mapped"),
+    read_key("is_teardown"),
     record("_operator_name"),
     record("_operator_extra_links"),
     record("_task_display_name"),
@@ -168,7 +168,7 @@ pub(in crate::import) const TASK: &[KnownKey] = &[
     record("ignore_first_depends_on_past"),
     record("wait_for_past_depends_before_skipping"),
     record("on_failure_fail_dagrun"),
-    read("params"),
+    read_key("params"),
     record("_needs_expansion"),
     record("partial_kwargs"),
     record("expand_input"),

@@ -3,7 +3,7 @@
 use super::template::{Language, Rendered, render};
 use super::timetable::DataDay;
 use super::{SerializedDag, bare, default_params, keys, seconds};
-use crate::definition::{Node, Value};
+use crate::definition::{NodeValue, SourceNode};
 use crate::domain::id::JobType;
 use crate::domain::job::JobDef;
 use crate::domain::job::retry::LONGEST_DELAY_SEC;
@@ -15,7 +15,7 @@ use crate::domain::source::transaction_scan::breaks_transaction;
 use crate::import::body::failing;
 use crate::import::draft::Draft;
 use crate::import::keys::check_keys;
-use crate::import::note::{Level, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::sql_statement::SqlForm;
 use crate::import::tree::{any, entries, get, list, origin, plain};
 
@@ -32,14 +32,14 @@ const DEFAULT_POOL: &str = "default_pool";
 
 /// A task with what is around it.
 pub(super) struct Task<'a> {
-    pub(super) node: &'a Node,
+    pub(super) node: &'a SourceNode,
     pub(super) dag: &'a SerializedDag,
     pub(super) data_day: DataDay,
 }
 
 impl<'a> Task<'a> {
     /// What the task says, else what all tasks of this DAG have.
-    fn value(&self, key: &str) -> Option<&'a Node> {
+    fn value(&self, key: &str) -> Option<&'a SourceNode> {
         let shared = self.dag.defaults.as_ref().and_then(|all| get(all, key));
         get(self.node, key).or(shared).map(bare)
     }
@@ -48,7 +48,7 @@ impl<'a> Task<'a> {
         self.value(key).and_then(plain).unwrap_or_default()
     }
 
-    fn at(&self) -> Origin {
+    fn at(&self) -> ImportOrigin {
         origin(self.node)
     }
 
@@ -96,7 +96,7 @@ impl<'a> Task<'a> {
     fn check_keys(&self, about: &str, draft: &mut Draft) {
         let fields = self.template_fields();
         let mut node = self.node.clone();
-        if let Value::Map(all) = &mut node.value {
+        if let NodeValue::Map(all) = &mut node.value {
             // What its operator renders is told of with its body.
             all.retain(|(key, _)| !fields.contains(&key.value.as_str()));
         }
@@ -135,7 +135,7 @@ impl<'a> Task<'a> {
     }
 
     /// A text with parameters that the batch gives with the values that the task had.
-    fn rendered(&self, text: &str, language: Language) -> Result<Rendered, Words> {
+    fn rendered(&self, text: &str, language: Language) -> Result<Rendered, BilingualSentence> {
         let made = render(text, language, self.data_day)?;
         let shared = default_params(&self.dag.dag);
         let own = self.own_params();
@@ -145,7 +145,7 @@ impl<'a> Task<'a> {
         for param in of_batch {
             let name = &param.name;
             if own.contains(name) || shared.iter().all(|(known, _)| known != name) {
-                return Err(Words::new(
+                return Err(BilingualSentence::new(
                     format!(
                         "{{{{ params.{name} }}}} is no parameter of the DAG, or has another value in this task"
                     ),
@@ -200,16 +200,16 @@ impl<'a> Task<'a> {
             Some(text) => text.split([',', ';']).map(str::trim).collect(),
             None => list(node).iter().filter_map(plain).collect(),
         };
-        let fit = words.into_iter().filter(|word| Recipient::of(word).is_ok());
+        let fit = words.into_iter().filter(|word| Recipient::parse(word).is_ok());
         fit.map(str::to_owned).take(ADDRESSES_MAX).collect()
     }
 
-    fn rule(&self) -> Result<TriggerRule, Words> {
+    fn rule(&self) -> Result<TriggerRule, BilingualSentence> {
         match self.word("trigger_rule") {
             "" => Ok(TriggerRule::AllSuccess),
             "always" => Ok(TriggerRule::AllDone),
             word => TriggerRule::parse(word).ok_or_else(|| {
-                Words::new(
+                BilingualSentence::new(
                     format!("its trigger rule {word} has no like here"),
                     format!("其触发规则 {word} 在此处没有对应"),
                 )
@@ -217,9 +217,9 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn body(&self, mut job: JobDef, draft: &mut Draft) -> Result<JobDef, Words> {
+    fn body(&self, mut job: JobDef, draft: &mut Draft) -> Result<JobDef, BilingualSentence> {
         if self.word("_is_mapped") == "true" {
-            return Err(Words::from((
+            return Err(BilingualSentence::from((
                 "it is mapped: how many of it there are is known when the DAG runs; write a job with for_each",
                 "它是动态映射任务，数量在运行时才确定；请用 for_each 编写作业",
             )));
@@ -239,7 +239,7 @@ impl<'a> Task<'a> {
                 job.params = rendered.params;
                 let folder = self.word("cwd");
                 if !folder.is_empty() && (!folder.starts_with('/') || folder.contains("{{")) {
-                    return Err(Words::new(
+                    return Err(BilingualSentence::new(
                         format!("its folder {folder} is not absolute, or a template"),
                         format!("其目录 {folder} 不是绝对路径，或是模板"),
                     ));
@@ -252,11 +252,11 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn shell(&self) -> Result<Rendered, Words> {
+    fn shell(&self) -> Result<Rendered, BilingualSentence> {
         let text = self.word("bash_command");
         // A space at the end keeps Airflow from looking for a file.
         if text.ends_with(".sh") || text.ends_with(".bash") {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!(
                     "its command is in file {text} beside the DAG, which Airflow renders as a template"
                 ),
@@ -268,7 +268,7 @@ impl<'a> Task<'a> {
             .map(|env| entries(env).map(|(name, _)| name).collect())
             .unwrap_or_default();
         if !names.is_empty() {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!(
                     "it has an environment of its own (env), which may hold passwords: {}",
                     names.join(", ")
@@ -280,7 +280,7 @@ impl<'a> Task<'a> {
     }
 
     /// Its statements, where they are in the DAG.
-    fn sql_text(&self) -> Result<String, Words> {
+    fn sql_text(&self) -> Result<String, BilingualSentence> {
         let node = self.value("sql").expect("it was asked for");
         let text = match plain(node) {
             Some(text) => text.to_owned(),
@@ -290,14 +290,14 @@ impl<'a> Task<'a> {
             }
         };
         if text.ends_with(".sql") {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!("its SQL is in file {text} beside the DAG, and not in the serialised DAG"),
                 format!("其 SQL 在 DAG 旁的文件 {text} 中，不在序列化的 DAG 里"),
             ));
         }
-        let is_full = |node: &Node| !list(node).is_empty() || entries(node).next().is_some();
+        let is_full = |node: &SourceNode| !list(node).is_empty() || entries(node).next().is_some();
         if self.value("parameters").is_some_and(is_full) {
-            return Err(Words::from((
+            return Err(BilingualSentence::from((
                 "its SQL has parameters that the driver of Python binds (%s): write them as :name with params",
                 "其 SQL 含有由 Python 驱动绑定的参数（%s）：请改为 :name 并写 params",
             )));
@@ -305,14 +305,19 @@ impl<'a> Task<'a> {
         Ok(text)
     }
 
-    fn sql(&self, mut job: JobDef, kind: &str, draft: &mut Draft) -> Result<JobDef, Words> {
+    fn sql(
+        &self,
+        mut job: JobDef,
+        kind: &str,
+        draft: &mut Draft,
+    ) -> Result<JobDef, BilingualSentence> {
         let text = self.sql_text()?;
         let keys = ["conn_id", "postgres_conn_id", "mysql_conn_id"];
         let connection = keys.into_iter().map(|key| self.word(key)).find(|word| !word.is_empty());
         let known = dialect_of(kind, connection.unwrap_or_default());
         let SqlDialect { dialect, is_guess } = known.ok_or_else(|| {
             let name = connection.unwrap_or("-");
-            Words::new(
+            BilingualSentence::new(
                 format!("it runs SQL by {kind} on a connection ({name}) of which the DAG does not say what it is"),
                 format!("它用 {kind} 在连接（{name}）上执行 SQL，而 DAG 未说明连接的类型"),
             )
@@ -346,11 +351,11 @@ impl<'a> Task<'a> {
     }
 
     /// What somebody has to write in the place of an operator that is Python code.
-    fn needs(&self, kind: &str) -> Words {
+    fn needs(&self, kind: &str) -> BilingualSentence {
         let fields = self.template_fields().join(", ");
         let module = self.word("_task_module");
         let file = any(&self.dag.dag, &["fileloc"]).and_then(plain).unwrap_or_default();
-        Words::new(
+        BilingualSentence::new(
             format!(
                 "it is a {kind} of {module}, which is Python code ({file}); its templates: {fields}"
             ),

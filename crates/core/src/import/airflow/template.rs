@@ -3,7 +3,7 @@
 use super::timetable::DataDay;
 use crate::domain::job::Param;
 use crate::import::body::is_parameter_name;
-use crate::import::note::Words;
+use crate::import::note::BilingualSentence;
 use std::collections::BTreeSet;
 
 /// A text with the parameters that it has in place of templates.
@@ -28,14 +28,14 @@ struct Meaning {
     value: String,
 }
 
-fn meaning(expression: &str, day: DataDay) -> Result<Meaning, Words> {
+fn meaning(expression: &str, day: DataDay) -> Result<Meaning, BilingualSentence> {
     let normal: String = expression.split_whitespace().collect();
     let date = |name: &str, format: &str| match day {
         DataDay::BusinessDate => Ok(Meaning {
             name: name.to_owned(),
             value: format!("${{format(business_date, {format})}}"),
         }),
-        DataDay::Unknown => Err(Words::new(
+        DataDay::Unknown => Err(BilingualSentence::new(
             format!(
                 "{{{{ {expression} }}}} is the begin of a data interval, or a day of another zone, which no batch number here gives"
             ),
@@ -58,7 +58,7 @@ fn meaning(expression: &str, day: DataDay) -> Result<Meaning, Words> {
                 Some(name) => {
                     Ok(Meaning { name: name.to_owned(), value: format!("${{params.{name}}}") })
                 }
-                None => Err(Words::new(
+                None => Err(BilingualSentence::new(
                     format!("its template {{{{ {expression} }}}} has no like here"),
                     format!("其模板 {{{{ {expression} }}}} 在此处没有对应"),
                 )),
@@ -68,10 +68,14 @@ fn meaning(expression: &str, day: DataDay) -> Result<Meaning, Words> {
 }
 
 /// Puts parameters in the place of templates.
-pub(super) fn render(text: &str, language: Language, day: DataDay) -> Result<Rendered, Words> {
+pub(super) fn render(
+    text: &str,
+    language: Language,
+    day: DataDay,
+) -> Result<Rendered, BilingualSentence> {
     let mut made = Rendered::default();
     if let Some(mark) = ["{%", "{#"].into_iter().find(|mark| text.contains(mark)) {
-        return Err(Words::new(
+        return Err(BilingualSentence::new(
             format!("it has {mark}, which is a program of Jinja"),
             format!("它含有 {mark}，即 Jinja 程序"),
         ));
@@ -79,13 +83,13 @@ pub(super) fn render(text: &str, language: Language, day: DataDay) -> Result<Ren
     let mut rest = text;
     while let Some(open) = rest.find("{{") {
         let Some(length) = rest[open..].find("}}") else {
-            return Err(Words::from(("it has {{ without }}", "它有 {{ 而没有 }}")));
+            return Err(BilingualSentence::from(("it has {{ without }}", "它有 {{ 而没有 }}")));
         };
         let expression = rest[open + 2..open + length].trim();
         let found = meaning(expression, day)?;
         let (before, after) = (&rest[..open], &rest[open + length + 2..]);
         rest = put(before, after, &found, language, &mut made.text).map_err(|why| {
-            Words::new(
+            BilingualSentence::new(
                 format!("{{{{ {expression} }}}} {}", why.en),
                 format!("{{{{ {expression} }}}} {}", why.zh),
             )
@@ -102,7 +106,7 @@ pub(super) fn render(text: &str, language: Language, day: DataDay) -> Result<Ren
     let upper = |param: &Param| param.name.to_uppercase();
     let names: BTreeSet<String> = made.params.iter().map(upper).collect();
     if names.len() < made.params.len() {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "two of its parameters have names that differ by case alone",
             "其参数名仅大小写不同",
         )));
@@ -117,12 +121,12 @@ fn put<'a>(
     found: &Meaning,
     language: Language,
     made: &mut String,
-) -> Result<&'a str, Words> {
+) -> Result<&'a str, BilingualSentence> {
     match language {
         Language::Sql => {
             let (Some(before), Some(after)) = (before.strip_suffix('\''), after.strip_prefix('\''))
             else {
-                return Err(Words::from((
+                return Err(BilingualSentence::from((
                     "is not a text in quotes by itself, so it cannot be bound",
                     "不是单独的引号文本，无法作为参数绑定",
                 )));
@@ -135,7 +139,7 @@ fn put<'a>(
         Language::Shell => {
             made.push_str(before);
             if is_in_single_quotes(made) {
-                return Err(Words::from((
+                return Err(BilingualSentence::from((
                     "stands in single quotes, in which a shell reads no variable",
                     "在单引号内，shell 不会读取变量",
                 )));

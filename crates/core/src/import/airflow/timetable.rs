@@ -1,7 +1,7 @@
-//! When a DAG runs, and which day its `{{ ds }}` is.
+//! EdgeCondition a DAG runs, and which day its `{{ ds }}` is.
 
 use super::{Pause, SerializedDag, bare, seconds};
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::id::GroupCode;
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
@@ -15,10 +15,10 @@ use crate::import::crontab::NICKNAMES;
 use crate::import::draft::Draft;
 use crate::import::interval::{changes_clocks, wall_text};
 use crate::import::live_zone::{read_zone_word, zone_of_offset};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::queue_overlap::queue_or_skip;
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use crate::import::tree::{get, items, plain, word};
 use chrono_tz::Tz;
 
@@ -45,9 +45,9 @@ enum Planned {
     Timings {
         timings: Vec<TimingWords>,
         batch_no: Option<String>,
-        differs: Option<Words>,
+        differs: Option<BilingualSentence>,
     },
-    Refused(Words),
+    Refused(BilingualSentence),
 }
 
 /// What a run stands for: the interval before it, or itself.
@@ -58,7 +58,7 @@ enum RunOf {
 }
 
 fn refused(en: impl Into<String>, zh: impl Into<String>) -> Plan {
-    Plan { data_day: DataDay::Unknown, schedules: Planned::Refused(Words::new(en, zh)) }
+    Plan { data_day: DataDay::Unknown, schedules: Planned::Refused(BilingualSentence::new(en, zh)) }
 }
 
 /// Reads the timetable of a DAG, or the interval that 2.0 and 2.1 have in its place.
@@ -119,7 +119,7 @@ fn unknown(kind: &str) -> Plan {
 }
 
 /// Timetables of one cron or several.
-fn of_crons(dag: &SerializedDag, kind: &str, about: &Node, draft: &Draft) -> Plan {
+fn of_crons(dag: &SerializedDag, kind: &str, about: &SourceNode, draft: &Draft) -> Plan {
     let zone = zone(dag, get(about, "timezone"));
     let one = [word(about, "expression").unwrap_or_default()];
     let made = match kind {
@@ -139,14 +139,16 @@ fn of_crons(dag: &SerializedDag, kind: &str, about: &Node, draft: &Draft) -> Pla
 }
 
 /// The zone of a timetable, else that of its DAG: a name, or seconds ahead of UTC.
-fn zone(dag: &SerializedDag, own: Option<&Node>) -> Option<Tz> {
+fn zone(dag: &SerializedDag, own: Option<&SourceNode>) -> Option<Tz> {
     let Some(node) = own.or_else(|| get(&dag.dag, "timezone")) else { return Some(Tz::UTC) };
     let text = plain(bare(node))?;
     text.parse::<i64>().map_or_else(|_| read_zone_word(text), zone_of_offset)
 }
 
 fn moment(dag: &SerializedDag, key: &str) -> Option<Millis> {
-    let of = |node: &Node| get(node, key).and_then(seconds).and_then(|sec| i64::try_from(sec).ok());
+    let of = |node: &SourceNode| {
+        get(node, key).and_then(seconds).and_then(|sec| i64::try_from(sec).ok())
+    };
     let own = of(&dag.dag)
         .or_else(|| items(&dag.dag, "tasks").iter().filter_map(|task| of(bare(task))).min());
     own.map(|sec| Millis(sec * 1_000))
@@ -169,7 +171,7 @@ fn once(dag: &SerializedDag, draft: &Draft) -> Plan {
     }
 }
 
-fn delta(dag: &SerializedDag, node: &Node, run: RunOf) -> Plan {
+fn delta(dag: &SerializedDag, node: &SourceNode, run: RunOf) -> Plan {
     let step = seconds(node).and_then(|sec| i64::try_from(sec).ok()).filter(|sec| *sec > 0);
     let (Some(step), Some(start)) = (step, moment(dag, "start_date")) else {
         return refused(
@@ -177,21 +179,21 @@ fn delta(dag: &SerializedDag, node: &Node, run: RunOf) -> Plan {
             "其间隔不是秒数（relativedelta），或没有 start_date",
         );
     };
-    let first = if run == RunOf::Interval { start.plus(step * 1_000) } else { start };
+    let first = if run == RunOf::Interval { start.plus_ms(step * 1_000) } else { start };
     let zone = zone(dag, None).unwrap_or(Tz::UTC);
     let timings = vec![TimingWords {
         every_sec: Some(step),
         start: Some(wall_text(wall_at(first, zone))),
         end: moment_of_dag(dag, "end_date").map(|end| {
             wall_text(wall_at(
-                if run == RunOf::Interval { end.plus(step * 1_000) } else { end }.plus(1_000),
+                if run == RunOf::Interval { end.plus_ms(step * 1_000) } else { end }.plus_ms(1_000),
                 zone,
             ))
         }),
         time_zone: Some(zone.name().to_owned()),
         ..TimingWords::default()
     }];
-    let differs = Words::new(
+    let differs = BilingualSentence::new(
         "it counts from start_date here; without catchup Airflow counts from when the DAG was switched on",
         "此处从 start_date 起计；未启用 catchup 时 Airflow 从 DAG 启用时起计",
     );
@@ -225,7 +227,7 @@ fn crons(dag: &SerializedDag, texts: &[&str], run: RunOf, zone: Option<Tz>, draf
         let next = |after: Millis| cron.next_after(after, zone);
         let wall = |at: Millis| wall_text(wall_at(at, zone));
         let start = moment(dag, "start_date").filter(|start| *start > now);
-        let start = start.and_then(|start| next(start.plus(-1)));
+        let start = start.and_then(|start| next(start.plus_ms(-1)));
         let start = if run == RunOf::Interval { start.and_then(next) } else { start };
         // The run of the last interval that begins by then comes at its end.
         let end = moment_of_dag(dag, "end_date");
@@ -233,7 +235,7 @@ fn crons(dag: &SerializedDag, texts: &[&str], run: RunOf, zone: Option<Tz>, draf
         timings.push(TimingWords {
             cron: Some(fields),
             start: start.map(wall),
-            end: end.map(|end| wall(end.plus(1_000))),
+            end: end.map(|end| wall(end.plus_ms(1_000))),
             time_zone: Some(zone.name().to_owned()),
             ..TimingWords::default()
         });
@@ -248,9 +250,10 @@ fn crons(dag: &SerializedDag, texts: &[&str], run: RunOf, zone: Option<Tz>, draf
 }
 
 /// The five fields of a preset or an expression.
-fn cron_fields(text: &str) -> Result<String, Words> {
-    let refuse =
-        |en: &str, zh: &str| Err(Words::new(format!("{text}: {en}"), format!("{text}：{zh}")));
+fn cron_fields(text: &str) -> Result<String, BilingualSentence> {
+    let refuse = |en: &str, zh: &str| {
+        Err(BilingualSentence::new(format!("{text}: {en}"), format!("{text}：{zh}")))
+    };
     let lower = text.trim().to_ascii_lowercase();
     if lower == "@quarterly" {
         return Ok("0 0 1 */3 *".to_owned());
@@ -273,8 +276,9 @@ fn cron_fields(text: &str) -> Result<String, Words> {
         );
     }
     let fields = fields.join(" ");
-    Cron::parse(&fields)
-        .map_err(|error| Words::new(format!("{text}: {error}"), format!("{text}：{error}")))?;
+    Cron::parse(&fields).map_err(|error| {
+        BilingualSentence::new(format!("{text}: {error}"), format!("{text}：{error}"))
+    })?;
     Ok(fields)
 }
 
@@ -305,8 +309,8 @@ impl Plan {
     pub(super) fn add(self, dag: &SerializedDag, group: &GroupCode, draft: &mut Draft) {
         let Planned::Timings { timings, batch_no, differs } = self.schedules else {
             if let Planned::Refused(why) = self.schedules {
-                draft.begin_item(ItemKind::Schedule, &dag.at, &dag.id);
-                let said = Words::new(
+                draft.begin_item(CountedKind::Schedule, &dag.at, &dag.id);
+                let said = BilingualSentence::new(
                     format!("its schedule is left out: {}", why.en),
                     format!("其调度未迁移：{}", why.zh),
                 );
@@ -320,7 +324,7 @@ impl Plan {
             }
             return;
         };
-        draft.begin_item(ItemKind::Schedule, &dag.at, &dag.id);
+        draft.begin_item(CountedKind::Schedule, &dag.at, &dag.id);
         if let Some(differs) = differs {
             draft.note(Level::Differs, (&dag.at, &dag.id), differs, ("", ""));
         }
@@ -348,7 +352,11 @@ impl Plan {
                 overlap: Some(overlap),
                 ..TriggerWords::default()
             };
-            draft.schedule(&dag.at, words, if is_off { Firing::Off } else { Firing::On });
+            draft.schedule(
+                &dag.at,
+                words,
+                if is_off { SourceScheduleState::Off } else { SourceScheduleState::On },
+            );
         }
         draft.end_item();
     }

@@ -6,7 +6,7 @@ use crate::domain::source::scheduler_tables::{
 };
 use crate::import::Given;
 use crate::import::draft::Draft;
-use crate::import::note::Origin;
+use crate::import::note::ImportOrigin;
 use serde_json::{Map, Value, json};
 
 const TASKS: &str = "t_ds_task_definition";
@@ -73,10 +73,10 @@ const WORDS: [(&str, &[&str]); 12] = [
 const PRIORITIES: &[&str] = &["HIGHEST", "HIGH", "MEDIUM", "LOW", "LOWEST"];
 
 /// Reads the workflows of all projects.
-pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
+pub(crate) fn read_tables(tables: &SchedulerTables, draft: &mut Draft) {
     let mut given = Vec::new();
     for of in &WORKFLOWS {
-        for (at, row) in (1..).zip(tables.rows(of.definitions)) {
+        for (at, row) in (1..).zip(tables.table_rows(of.definitions)) {
             let document = if row.value("process_definition_json").is_some() {
                 old_export(row, tables)
             } else {
@@ -88,30 +88,36 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     }
     if given.is_empty() {
         draft.fault(
-            &Origin::new(WORKFLOWS[1].definitions, 0),
+            &ImportOrigin::new(WORKFLOWS[1].definitions, 0),
             "there is no row in this table, and none in t_ds_workflow_definition",
             "name the database of DolphinScheduler in which its workflows are",
         );
         return;
     }
-    super::read(&given, draft);
+    super::read_exports(&given, draft);
 }
 
 /// The export of a workflow of 2.x and later.
 fn export(row: &SchedulerRow, of: &WorkflowTables, tables: &SchedulerTables) -> Value {
-    let code = row.text("code");
+    let code = row.trimmed_value("code");
     let is_own = |relation: &&SchedulerRow| {
-        let version = relation.text(of.version);
-        relation.text(of.code) == code && (version.is_empty() || version == row.text("version"))
+        let version = relation.trimmed_value(of.version);
+        relation.trimmed_value(of.code) == code
+            && (version.is_empty() || version == row.trimmed_value("version"))
     };
-    let relations: Vec<&SchedulerRow> = tables.rows(of.relations).iter().filter(is_own).collect();
+    let relations: Vec<&SchedulerRow> =
+        tables.table_rows(of.relations).iter().filter(is_own).collect();
     let names = |task: &&SchedulerRow| {
-        let code = task.text("code");
-        let is_one = |column: &str| relations.iter().any(|relation| relation.text(column) == code);
+        let code = task.trimmed_value("code");
+        let is_one =
+            |column: &str| relations.iter().any(|relation| relation.trimmed_value(column) == code);
         is_one("post_task_code") || is_one("pre_task_code")
     };
-    let tasks: Vec<Value> = tables.rows(TASKS).iter().filter(names).map(object).collect();
-    let schedule = tables.rows(SCHEDULES).iter().find(|schedule| schedule.text(of.code) == code);
+    let tasks: Vec<Value> = tables.table_rows(TASKS).iter().filter(names).map(object).collect();
+    let schedule = tables
+        .table_rows(SCHEDULES)
+        .iter()
+        .find(|schedule| schedule.trimmed_value(of.code) == code);
     json!({
         "processDefinition": object(row),
         "processTaskRelationList": relations.iter().map(|relation| object(relation)).collect::<Vec<_>>(),
@@ -123,12 +129,14 @@ fn export(row: &SchedulerRow, of: &WorkflowTables, tables: &SchedulerTables) -> 
 /// The export of a workflow of 1.3.
 fn old_export(row: &SchedulerRow, tables: &SchedulerTables) -> Value {
     let mut made = json!({
-        "processDefinitionName": row.text("name"),
-        "processDefinitionJson": row.text("process_definition_json"),
+        "processDefinitionName": row.trimmed_value("name"),
+        "processDefinitionJson": row.trimmed_value("process_definition_json"),
     });
-    let id = row.text("id");
-    let schedule =
-        tables.rows(SCHEDULES).iter().find(|schedule| schedule.text("process_definition_id") == id);
+    let id = row.trimmed_value("id");
+    let schedule = tables
+        .table_rows(SCHEDULES)
+        .iter()
+        .find(|schedule| schedule.trimmed_value("process_definition_id") == id);
     if let Some(schedule) = schedule {
         for (key, column) in [
             ("scheduleCrontab", "crontab"),

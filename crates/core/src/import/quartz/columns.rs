@@ -1,18 +1,18 @@
 //! The columns of Quartz's tables, of 2.0 to 2.5.
 
-use crate::import::keys::{KnownKey, hint, noted, read, record};
+use crate::import::keys::{KnownKey, hint, noted, read_key, record};
 
 const NO: &[&str] = &["0", "f", "false", "n"];
 
 /// `QRTZ_JOB_DETAILS`
 pub(in crate::import) const JOB_COLUMNS: &[KnownKey] = &[
-    read("sched_name"),
-    read("job_name"),
-    read("job_group"),
-    read("description"),
-    read("job_class_name"),
+    read_key("sched_name"),
+    read_key("job_name"),
+    read_key("job_group"),
+    read_key("description"),
+    read_key("job_class_name"),
     record("is_durable"),
-    read("is_nonconcurrent"),
+    read_key("is_nonconcurrent"),
     noted(
         "is_update_data",
         NO,
@@ -29,18 +29,18 @@ pub(in crate::import) const JOB_COLUMNS: &[KnownKey] = &[
             "原系统在崩溃后会重新执行：如可重复执行，请设置 idempotent: true",
         ),
     ),
-    read("job_data"),
+    read_key("job_data"),
 ];
 
 /// `QRTZ_TRIGGERS`
 pub(in crate::import) const TRIGGER_COLUMNS: &[KnownKey] = &[
-    read("sched_name"),
-    read("trigger_name"),
-    read("trigger_group"),
-    read("job_name"),
-    read("job_group"),
-    read("description"),
-    read("next_fire_time"),
+    read_key("sched_name"),
+    read_key("trigger_name"),
+    read_key("trigger_group"),
+    read_key("job_name"),
+    read_key("job_group"),
+    read_key("description"),
+    read_key("next_fire_time"),
     record("prev_fire_time"),
     noted(
         "priority",
@@ -50,51 +50,51 @@ pub(in crate::import) const TRIGGER_COLUMNS: &[KnownKey] = &[
             "同一时刻触发时决定先后：请在作业上设置 priority",
         ),
     ),
-    read("trigger_state"),
-    read("trigger_type"),
-    read("start_time"),
-    read("end_time"),
-    read("calendar_name"),
-    read("misfire_instr"),
+    read_key("trigger_state"),
+    read_key("trigger_type"),
+    read_key("start_time"),
+    read_key("end_time"),
+    read_key("calendar_name"),
+    read_key("misfire_instr"),
     record("misfire_orig_fire_time"),
     noted(
         "execution_group",
         &[],
         hint("a pool limits how many run at once", "可用资源池限制同时运行的数量"),
     ),
-    read("job_data"),
+    read_key("job_data"),
 ];
 
 /// `QRTZ_CRON_TRIGGERS`
 pub(in crate::import) const CRON_COLUMNS: &[KnownKey] = &[
-    read("sched_name"),
-    read("trigger_name"),
-    read("trigger_group"),
-    read("cron_expression"),
-    read("time_zone_id"),
+    read_key("sched_name"),
+    read_key("trigger_name"),
+    read_key("trigger_group"),
+    read_key("cron_expression"),
+    read_key("time_zone_id"),
 ];
 
 /// `QRTZ_SIMPLE_TRIGGERS`
 pub(in crate::import) const SIMPLE_COLUMNS: &[KnownKey] = &[
-    read("sched_name"),
-    read("trigger_name"),
-    read("trigger_group"),
-    read("repeat_count"),
-    read("repeat_interval"),
-    read("times_triggered"),
+    read_key("sched_name"),
+    read_key("trigger_name"),
+    read_key("trigger_group"),
+    read_key("repeat_count"),
+    read_key("repeat_interval"),
+    read_key("times_triggered"),
 ];
 
 /// `QRTZ_SIMPROP_TRIGGERS`: triggers of calendar intervals and of daily times.
 pub(in crate::import) const PROPERTY_COLUMNS: &[KnownKey] = &[
-    read("sched_name"),
-    read("trigger_name"),
-    read("trigger_group"),
-    read("str_prop_1"),
-    read("str_prop_2"),
-    read("str_prop_3"),
-    read("int_prop_1"),
+    read_key("sched_name"),
+    read_key("trigger_name"),
+    read_key("trigger_group"),
+    read_key("str_prop_1"),
+    read_key("str_prop_2"),
+    read_key("str_prop_3"),
+    read_key("int_prop_1"),
     record("int_prop_2"),
-    read("long_prop_1"),
+    read_key("long_prop_1"),
     record("long_prop_2"),
     record("dec_prop_1"),
     record("dec_prop_2"),
@@ -107,7 +107,7 @@ pub(in crate::import) const PROPERTY_COLUMNS: &[KnownKey] = &[
             "原系统跳过没有该时刻的日期（skipDayIfHourDoesNotExist）；此处在时钟跳过之后触发",
         ),
     ),
-    read("time_zone_id"),
+    read_key("time_zone_id"),
 ];
 
 /// `QRTZ_CALENDARS`

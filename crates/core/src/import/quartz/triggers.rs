@@ -16,12 +16,14 @@ use crate::domain::time::Millis;
 use crate::domain::time::local_time::wall_at;
 use crate::import::columns::{RowPlace, check_columns};
 use crate::import::draft::Draft;
-use crate::import::interval::{DAY_SEC, Interval, Schedules, Step, second_after, wall_text};
+use crate::import::interval::{
+    DAY_SEC, Interval, IntervalStep, Schedules, second_after, wall_text,
+};
 use crate::import::live_zone::{ServerZone, read_zone_word};
-use crate::import::note::{Level, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::queue_overlap::queue_or_skip;
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use chrono::Datelike as _;
 use chrono_tz::Tz;
 use std::collections::BTreeSet;
@@ -46,7 +48,7 @@ fn has_same(key: &[&str], row: &SchedulerRow, other: &SchedulerRow) -> bool {
 /// A trigger with the row that its kind has.
 pub(super) struct StoredTrigger<'a> {
     row: &'a SchedulerRow,
-    at: Origin,
+    at: ImportOrigin,
     pub(super) data: JobData,
     of_kind: Option<&'a SchedulerRow>,
 }
@@ -56,20 +58,20 @@ pub(super) fn of_job<'a>(
     tables: &'a SchedulerTables,
     job: &SchedulerRow,
 ) -> Vec<StoredTrigger<'a>> {
-    let rows = (1..).zip(tables.rows(TRIGGERS));
+    let rows = (1..).zip(tables.table_rows(TRIGGERS));
     let own = rows.filter(|(_, row)| has_same(&JOB_KEY, row, job));
     own.map(|(at, row)| StoredTrigger::new(row, at, tables)).collect()
 }
 
 /// Rows whose job is not there: the database of a program that was changed by hand.
 pub(super) fn note_without_job(tables: &SchedulerTables, draft: &mut Draft) {
-    for (at, row) in (1..).zip(tables.rows(TRIGGERS)) {
-        if tables.rows(super::JOBS).iter().any(|job| has_same(&JOB_KEY, row, job)) {
+    for (at, row) in (1..).zip(tables.table_rows(TRIGGERS)) {
+        if tables.table_rows(super::JOBS).iter().any(|job| has_same(&JOB_KEY, row, job)) {
             continue;
         }
-        let origin = Origin::new(TRIGGERS, at);
-        let title = row.text("trigger_name");
-        draft.begin_item(ItemKind::Schedule, &origin, title);
+        let origin = ImportOrigin::new(TRIGGERS, at);
+        let title = row.trimmed_value("trigger_name");
+        draft.begin_item(CountedKind::Schedule, &origin, title);
         draft.note(
             Level::LeftOut,
             (&origin, title),
@@ -82,7 +84,7 @@ pub(super) fn note_without_job(tables: &SchedulerTables, draft: &mut Draft) {
 /// The zone of triggers that name none: what the user says, else the one that all cron triggers name, else the server's.
 pub(super) fn zone(tables: &SchedulerTables, draft: &mut Draft) -> Tz {
     let named: BTreeSet<&str> =
-        tables.rows(CRON).iter().map(|row| row.text("time_zone_id")).collect();
+        tables.table_rows(CRON).iter().map(|row| row.trimmed_value("time_zone_id")).collect();
     let only = match named.into_iter().collect::<Vec<_>>()[..] {
         [one] => java_zone(one),
         _ => None,
@@ -90,12 +92,13 @@ pub(super) fn zone(tables: &SchedulerTables, draft: &mut Draft) -> Tz {
     if let Some(zone) = draft.asked.zone.or(only) {
         return zone;
     }
-    let needs_zone = |row: &&SchedulerRow| matches!(row.text("trigger_type"), "SIMPLE" | "DAILY_I");
-    let zone = ServerZone::find(&tables.server, None, draft.asked.now).zone();
-    if let Some(row) = tables.rows(TRIGGERS).iter().find(needs_zone) {
+    let needs_zone =
+        |row: &&SchedulerRow| matches!(row.trimmed_value("trigger_type"), "SIMPLE" | "DAILY_I");
+    let zone = ServerZone::find_zone(&tables.server, None, draft.asked.now).zone();
+    if let Some(row) = tables.table_rows(TRIGGERS).iter().find(needs_zone) {
         draft.note(
             Level::Look,
-            (&Origin::new(TRIGGERS, 0), row.text("trigger_name")),
+            (&ImportOrigin::new(TRIGGERS, 0), row.trimmed_value("trigger_name")),
             (
                 format!(
                     "triggers that name no zone, such as this one, are in that of the Java program, which no table says: here it is {zone}"
@@ -132,29 +135,30 @@ fn moment(row: &SchedulerRow, column: &str) -> Option<Millis> {
 }
 
 /// Why a trigger becomes no schedule.
-fn refusal(en: impl Into<String>, zh: impl Into<String>) -> Words {
+fn refusal(en: impl Into<String>, zh: impl Into<String>) -> BilingualSentence {
     let (en, zh) = (en.into(), zh.into());
-    Words::new(format!("its schedule is left out: {en}"), format!("其调度未迁移：{zh}"))
+    BilingualSentence::new(format!("its schedule is left out: {en}"), format!("其调度未迁移：{zh}"))
 }
 
 impl<'a> StoredTrigger<'a> {
     fn new(row: &'a SchedulerRow, at: u64, tables: &'a SchedulerTables) -> Self {
-        let table = match row.text("trigger_type") {
+        let table = match row.trimmed_value("trigger_type") {
             "CRON" => CRON,
             "SIMPLE" => SIMPLE,
             _ => SIMPLE_PROPERTIES,
         };
-        let of_kind = tables.rows(table).iter().find(|other| has_same(&TRIGGER_KEY, row, other));
-        let data = JobData::read(row.text("job_data"));
-        Self { row, at: Origin::new(TRIGGERS, at), data, of_kind }
+        let of_kind =
+            tables.table_rows(table).iter().find(|other| has_same(&TRIGGER_KEY, row, other));
+        let data = JobData::read(row.trimmed_value("job_data"));
+        Self { row, at: ImportOrigin::new(TRIGGERS, at), data, of_kind }
     }
 
     pub(super) fn name(&self) -> &str {
-        self.row.text("trigger_name")
+        self.row.trimmed_value("trigger_name")
     }
 
     fn title(&self) -> String {
-        match self.row.text("trigger_group") {
+        match self.row.trimmed_value("trigger_group") {
             "DEFAULT" => self.name().to_owned(),
             group => format!("{group}_{}", self.name()),
         }
@@ -169,10 +173,10 @@ impl<'a> StoredTrigger<'a> {
     ) {
         let title = self.title();
         let place = RowPlace { at: &self.at, about: &title };
-        draft.begin_item(ItemKind::Schedule, &self.at, &title);
+        draft.begin_item(CountedKind::Schedule, &self.at, &title);
         check_columns(self.row, TRIGGER_COLUMNS, place, draft);
         if let Some(row) = self.of_kind {
-            let known = match self.row.text("trigger_type") {
+            let known = match self.row.trimmed_value("trigger_type") {
                 "CRON" => CRON_COLUMNS,
                 "SIMPLE" => SIMPLE_COLUMNS,
                 _ => PROPERTY_COLUMNS,
@@ -202,8 +206,8 @@ impl<'a> StoredTrigger<'a> {
     }
 
     /// What no schedule here could say.
-    fn refuse(&self) -> Option<Words> {
-        let calendar = self.row.text("calendar_name");
+    fn refuse(&self) -> Option<BilingualSentence> {
+        let calendar = self.row.trimmed_value("calendar_name");
         if !calendar.is_empty() {
             return Some(refusal(
                 format!(
@@ -218,14 +222,14 @@ impl<'a> StoredTrigger<'a> {
                 "它传入的数据是 Java 序列化对象，作业会以不同的数据运行",
             ));
         }
-        match self.row.text("trigger_state") {
+        match self.row.trimmed_value("trigger_state") {
             "COMPLETE" | "DELETED" => Some(refusal("it is over", "它已结束")),
             _ => None,
         }
     }
 
-    fn schedules(&self, zone: Tz, now: Millis) -> Result<Schedules, Words> {
-        let kind = self.row.text("trigger_type");
+    fn schedules(&self, zone: Tz, now: Millis) -> Result<Schedules, BilingualSentence> {
+        let kind = self.row.trimmed_value("trigger_type");
         let Some(row) = self.of_kind else {
             return Err(refusal(
                 format!("its kind is {kind}, which keeps it in another table or as a Java object"),
@@ -267,7 +271,7 @@ impl<'a> StoredTrigger<'a> {
     }
 
     /// So many times, every so many milliseconds.
-    fn simple(&self, row: &SchedulerRow, zone: Tz) -> Result<Schedules, Words> {
+    fn simple(&self, row: &SchedulerRow, zone: Tz) -> Result<Schedules, BilingualSentence> {
         let number = |column: &str| row.number(column);
         let (Some(count), Some(step), Some(done)) =
             (number("repeat_count"), number("repeat_interval"), number("times_triggered"))
@@ -295,8 +299,8 @@ impl<'a> StoredTrigger<'a> {
                 format!("它每 {step} 毫秒触发一次，不是整秒，或不再触发"),
             ));
         }
-        let end =
-            (count != FOREVER).then(|| wall(next.plus(step.saturating_mul(left - 1)).plus(1_000)));
+        let end = (count != FOREVER)
+            .then(|| wall(next.plus_ms(step.saturating_mul(left - 1)).plus_ms(1_000)));
         let (every_sec, start) = (Some(step / 1_000), Some(wall(next)));
         Ok(Schedules::exact(TimingWords {
             every_sec,
@@ -313,11 +317,12 @@ impl<'a> StoredTrigger<'a> {
         row: &SchedulerRow,
         zone: Tz,
         now: Millis,
-    ) -> Result<Schedules, Words> {
-        let word =
-            [row.text("str_prop_2"), row.text("time_zone_id")].into_iter().find(|w| !w.is_empty());
+    ) -> Result<Schedules, BilingualSentence> {
+        let word = [row.trimmed_value("str_prop_2"), row.trimmed_value("time_zone_id")]
+            .into_iter()
+            .find(|w| !w.is_empty());
         let zone = word.map_or(Some(zone), java_zone).ok_or_else(|| unknown_zone(word))?;
-        let (unit, step) = (row.text("str_prop_1"), row.number("int_prop_1").unwrap_or(0));
+        let (unit, step) = (row.trimmed_value("str_prop_1"), row.number("int_prop_1").unwrap_or(0));
         let start = moment(self.row, "start_time")
             .ok_or_else(|| refusal("it has no start", "它没有开始时间"))?;
         let unknown = || {
@@ -344,13 +349,13 @@ impl<'a> StoredTrigger<'a> {
                     ..TimingWords::default()
                 }));
             }
-            "DAY" => Step::WallSeconds(seconds(DAY_SEC).ok_or_else(unknown)?),
-            "WEEK" => Step::WallSeconds(seconds(7 * DAY_SEC).ok_or_else(unknown)?),
-            "MONTH" => Step::Months(step),
-            "YEAR" => Step::Months(step.saturating_mul(12)),
+            "DAY" => IntervalStep::WallSeconds(seconds(DAY_SEC).ok_or_else(unknown)?),
+            "WEEK" => IntervalStep::WallSeconds(seconds(7 * DAY_SEC).ok_or_else(unknown)?),
+            "MONTH" => IntervalStep::Months(step),
+            "YEAR" => IntervalStep::Months(step.saturating_mul(12)),
             _ => return Err(unknown()),
         };
-        if matches!(step, Step::Months(_)) && wall.day() > LAST_COMMON_DAY {
+        if matches!(step, IntervalStep::Months(_)) && wall.day() > LAST_COMMON_DAY {
             return Err(refusal(
                 format!(
                     "it counts months from day {}: there each short month moves the day for good, and the table does not say \
@@ -369,12 +374,12 @@ impl<'a> StoredTrigger<'a> {
     /// The next time in the table is one of the schedules', or somebody has to look.
     fn compare_next_time(&self, timings: &[TimingWords], place: RowPlace<'_>, draft: &mut Draft) {
         let is_waiting =
-            matches!(self.row.text("trigger_state"), "WAITING" | "ACQUIRED" | "BLOCKED");
+            matches!(self.row.trimmed_value("trigger_state"), "WAITING" | "ACQUIRED" | "BLOCKED");
         let Some(next) = moment(self.row, "next_fire_time").filter(|_| is_waiting) else { return };
         let first = timings.iter().filter_map(|timing| {
-            let timing = timing.clone().read(None).ok()?;
+            let timing = timing.clone().parse_timing(None).ok()?;
             let anchor = Anchor::new(draft.asked.now);
-            timing.next_after(&Calendars::default(), next.plus(-1), anchor).ok()?
+            timing.next_after(&Calendars::default(), next.plus_ms(-1), anchor).ok()?
         });
         let once = timings.iter().any(|timing| timing.once_at.is_some());
         if once || first.map(|found| found.planned).min() == Some(next) {
@@ -404,12 +409,12 @@ impl<'a> StoredTrigger<'a> {
         } else {
             Overlap::Parallel
         };
-        let state = self.row.text("trigger_state");
+        let state = self.row.trimmed_value("trigger_state");
         let firing = match state {
-            "WAITING" | "ACQUIRED" | "EXECUTING" | "BLOCKED" => Firing::On,
-            _ => Firing::Off,
+            "WAITING" | "ACQUIRED" | "EXECUTING" | "BLOCKED" => SourceScheduleState::On,
+            _ => SourceScheduleState::Off,
         };
-        if firing == Firing::Off && !state.starts_with("PAUSED") {
+        if firing == SourceScheduleState::Off && !state.starts_with("PAUSED") {
             draft.note(
                 Level::Look,
                 (&self.at, &title),
@@ -420,7 +425,7 @@ impl<'a> StoredTrigger<'a> {
                 ("find out why before it is switched on", "启用前请查明原因"),
             );
         }
-        let description = self.row.text("description");
+        let description = self.row.trimmed_value("description");
         let words = TriggerWords {
             code: title.clone(),
             name: (!description.is_empty()).then(|| description.to_owned()),
@@ -437,7 +442,7 @@ impl<'a> StoredTrigger<'a> {
     fn misfire(&self) -> MisfirePolicy {
         let instruction = self.row.number("misfire_instr").unwrap_or(0);
         let count = self.of_kind.and_then(|row| row.number("repeat_count"));
-        match (self.row.text("trigger_type"), instruction) {
+        match (self.row.trimmed_value("trigger_type"), instruction) {
             (_, IGNORE_MISFIRES) => MisfirePolicy::All,
             // By itself a trigger that never ends goes on with its next time.
             ("SIMPLE", 0) if count == Some(FOREVER) => MisfirePolicy::Skip,
@@ -449,7 +454,7 @@ impl<'a> StoredTrigger<'a> {
     }
 }
 
-fn unknown_zone(word: Option<&str>) -> Words {
+fn unknown_zone(word: Option<&str>) -> BilingualSentence {
     let word = word.unwrap_or_default();
     refusal(
         format!("its time zone {word:?} is none that is known here"),
@@ -457,9 +462,9 @@ fn unknown_zone(word: Option<&str>) -> Words {
     )
 }
 
-fn cron(row: &SchedulerRow, zone: Tz) -> Result<Schedules, Words> {
-    let text = row.text("cron_expression");
-    let word = Some(row.text("time_zone_id")).filter(|word| !word.is_empty());
+fn cron(row: &SchedulerRow, zone: Tz) -> Result<Schedules, BilingualSentence> {
+    let text = row.trimmed_value("cron_expression");
+    let word = Some(row.trimmed_value("time_zone_id")).filter(|word| !word.is_empty());
     let zone = word.map_or(Some(zone), java_zone).ok_or_else(|| unknown_zone(word))?;
     Cron::parse(text)
         .map_err(|error| refusal(format!("{text}: {error}"), format!("{text}：{error}")))?;
@@ -470,18 +475,18 @@ fn cron(row: &SchedulerRow, zone: Tz) -> Result<Schedules, Words> {
     }))
 }
 
-fn daily(row: &SchedulerRow, zone: Tz) -> Result<Schedules, Words> {
+fn daily(row: &SchedulerRow, zone: Tz) -> Result<Schedules, BilingualSentence> {
     if row.number("long_prop_1").is_some_and(|count| count != FOREVER) {
         return Err(refusal(
             "it ends after a number of firings, which no schedule here counts",
             "它在触发若干次后结束，此处的调度不计数",
         ));
     }
-    let word = Some(row.text("time_zone_id")).filter(|word| !word.is_empty());
+    let word = Some(row.trimmed_value("time_zone_id")).filter(|word| !word.is_empty());
     let zone = word.map_or(Some(zone), java_zone).ok_or_else(|| unknown_zone(word))?;
-    let (unit, times) = (row.text("str_prop_1"), row.text("str_prop_3"));
+    let (unit, times) = (row.trimmed_value("str_prop_1"), row.trimmed_value("str_prop_3"));
     let step = row.number("int_prop_1").unwrap_or(0);
-    let days = row.text("str_prop_2");
+    let days = row.trimmed_value("str_prop_2");
     let crons = DailyTimes::read(unit, step, days, times).and_then(|daily| daily.crons());
     let Some(crons) = crons else {
         return Err(refusal(

@@ -6,7 +6,7 @@ use crate::domain::job::trigger_rule::TriggerRule;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::domain::text::lang::Lang;
 use crate::import::{
-    Given, ImportRequest, Imported, ItemKind, System, TableSystem, import_tables, markdown,
+    CountedKind, Given, ImportRequest, Imported, System, TableSystem, import_tables, markdown,
 };
 
 fn fixture(path: &str, text: &str) -> Imported {
@@ -21,7 +21,7 @@ fn version_3() -> Imported {
     fixture("airflow_3.json", include_str!("../../../../../tests/data/import/airflow_3.json"))
 }
 
-fn numbers(made: &Imported, kind: ItemKind) -> [usize; 4] {
+fn numbers(made: &Imported, kind: CountedKind) -> [usize; 4] {
     let counts = made.item_counts();
     let found = counts.iter().find(|count| count.kind == kind);
     found.map_or([0; 4], |c| [c.read, c.carried, c.changed, c.left_out])
@@ -74,8 +74,13 @@ fn a_dag_of_2_is_a_group_with_its_edges_and_bodies() {
     {
         assert!(made.text.contains(line), "{line}\n{}", made.text);
     }
-    assert_eq!(numbers(&made, ItemKind::Job), [6, 4, 0, 2], "{}", markdown(&made, "a", Lang::En));
-    assert_eq!(numbers(&made, ItemKind::Schedule), [1, 1, 0, 0]);
+    assert_eq!(
+        numbers(&made, CountedKind::Job),
+        [6, 4, 0, 2],
+        "{}",
+        markdown(&made, "a", Lang::En)
+    );
+    assert_eq!(numbers(&made, CountedKind::Schedule), [1, 1, 0, 0]);
 }
 
 #[test]
@@ -95,8 +100,13 @@ fn dags_of_3_have_defaults_of_their_own_and_wrapped_tasks() {
     for line in ["cron: 0 6 * * 1", "batch_no: day(0)", "misfire: all", "on_failure: stop"] {
         assert!(made.text.contains(line), "{line}\n{}", made.text);
     }
-    assert_eq!(numbers(&made, ItemKind::Job), [3, 0, 1, 2], "{}", markdown(&made, "a", Lang::En));
-    assert_eq!(numbers(&made, ItemKind::Schedule), [2, 1, 0, 1]);
+    assert_eq!(
+        numbers(&made, CountedKind::Job),
+        [3, 0, 1, 2],
+        "{}",
+        markdown(&made, "a", Lang::En)
+    );
+    assert_eq!(numbers(&made, CountedKind::Schedule), [2, 1, 0, 1]);
 }
 
 #[test]

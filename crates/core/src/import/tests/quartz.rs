@@ -4,7 +4,7 @@ use super::keys::columns::{Sample, on_server, table};
 use super::{KINDS, NOW, asked, has_note, job, script};
 use crate::domain::source::scheduler_tables::{SchedulerTable, SchedulerTables};
 use crate::domain::text::lang::Lang;
-use crate::import::{ImportRequest, Imported, ItemKind, TableSystem, import_tables, markdown};
+use crate::import::{CountedKind, ImportRequest, Imported, TableSystem, import_tables, markdown};
 
 pub(super) const JOBS: &str = "QRTZ_JOB_DETAILS";
 pub(super) const TRIGGERS: &str = "QRTZ_TRIGGERS";
@@ -121,7 +121,7 @@ fn import(tables: &SchedulerTables) -> Imported {
     import_tables(TableSystem::Quartz, tables, &asked(), KINDS).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn numbers(made: &Imported, kind: ItemKind) -> [usize; 4] {
+fn numbers(made: &Imported, kind: CountedKind) -> [usize; 4] {
     let counts = made.item_counts();
     let found = counts.iter().find(|count| count.kind == kind);
     found.map_or([0; 4], |c| [c.read, c.carried, c.changed, c.left_out])
@@ -154,7 +154,7 @@ fn classes_are_handlers_or_what_quartz_itself_runs() {
         assert!(script(&made, code).ends_with("exit 1\n"), "{code}");
     }
     assert!(has_note(&made, "hidden", "serialised"), "{:?}", made.notes);
-    assert_eq!(numbers(&made, ItemKind::Job), [6, 2, 1, 3]);
+    assert_eq!(numbers(&made, CountedKind::Job), [6, 2, 1, 3]);
 }
 
 #[test]
@@ -213,9 +213,9 @@ fn triggers_are_schedules_at_the_same_times_or_left_out() {
     assert_eq!(codes, ["close", "close_east"]);
     assert_eq!(job(&made, "close_east").params[0].value.as_deref(), Some("EU"));
     assert!(job(&made, "close").params.is_empty());
-    assert_eq!(numbers(&made, ItemKind::Job), [1, 0, 1, 0]);
+    assert_eq!(numbers(&made, CountedKind::Job), [1, 0, 1, 0]);
     assert_eq!(
-        numbers(&made, ItemKind::Schedule),
+        numbers(&made, CountedKind::Schedule),
         [9, 4, 1, 4],
         "{}",
         markdown(&made, "q", Lang::En)
@@ -232,7 +232,7 @@ fn daily_times_and_next_times() {
         made.text
     );
     assert!(made.text.contains("cron: 0 0 18 ? * 2,3,4,5,6"), "{}", made.text);
-    assert_eq!(numbers(&made, ItemKind::Schedule), [1, 1, 0, 0]);
+    assert_eq!(numbers(&made, CountedKind::Schedule), [1, 1, 0, 0]);
     // Monday 08:30 in Shanghai is a time of it, 08:15 is none.
     for (next, is_told) in [(NOW.0 + 1_800_000, false), (NOW.0 + 900_000, true)] {
         let value = Some(next.to_string());
@@ -278,7 +278,7 @@ fn months_from_the_end_of_a_month_and_unknown_zones_are_left_out() {
     assert!(has_note(&made, "monthly", "from day 31"), "{:?}", made.notes);
     assert!(has_note(&made, "nightly", "Nowhere/City"));
     assert!(has_note(&made, "hourly", "1500 ms"));
-    assert_eq!(numbers(&made, ItemKind::Schedule), [3, 0, 0, 3]);
+    assert_eq!(numbers(&made, CountedKind::Schedule), [3, 0, 0, 3]);
 }
 
 #[test]
