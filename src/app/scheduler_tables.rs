@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum NoSchedulerDatabase {
     /// A URL of another kind of database, or none.
-    #[error("{system} is on a server: --url {}", example(.dialect))]
+    #[error("{system} is on a server: --url {}", examples(.dialects))]
     Kind {
         /// The scheduler.
         system: &'static str,
-        /// What its database is.
-        dialect: DialectName,
+        /// What its database may be.
+        dialects: &'static [DialectName],
     },
     /// It would stand in process lists.
     #[error(
@@ -32,7 +32,11 @@ pub enum NoSchedulerDatabase {
     Password,
 }
 
-fn example(dialect: &DialectName) -> &'static str {
+fn examples(dialects: &[DialectName]) -> String {
+    dialects.iter().map(|dialect| example(*dialect)).collect::<Vec<_>>().join(" or ")
+}
+
+fn example(dialect: DialectName) -> &'static str {
     match dialect {
         DialectName::Mysql => "mysql://user@host:3306/database",
         DialectName::Postgres | DialectName::Sqlite => "postgres://user@host:5432/database",
@@ -49,15 +53,14 @@ pub async fn scheduler_tables(
     password: Option<SecretString>,
     wanted: &WantedTables,
 ) -> Result<SchedulerTables> {
-    let is_of_kind = match (Dialect::of_url(url), wanted.dialect) {
-        (Some(Dialect::Mysql), dialect) => dialect == DialectName::Mysql,
-        (Some(Dialect::Postgres), dialect) => dialect == DialectName::Postgres,
-        (Some(Dialect::Sqlite) | None, _) => false,
+    let given = match Dialect::of_url(url) {
+        Some(Dialect::Mysql) => Some(DialectName::Mysql),
+        Some(Dialect::Postgres) => Some(DialectName::Postgres),
+        Some(Dialect::Sqlite) | None => None,
     };
-    if !is_of_kind {
-        return Err(
-            NoSchedulerDatabase::Kind { system: wanted.system, dialect: wanted.dialect }.into()
-        );
+    if !given.is_some_and(|dialect| wanted.dialects.contains(&dialect)) {
+        let WantedTables { system, dialects, .. } = *wanted;
+        return Err(NoSchedulerDatabase::Kind { system, dialects }.into());
     }
     if url::Url::parse(url).is_ok_and(|url| url.password().is_some()) {
         return Err(NoSchedulerDatabase::Password.into());

@@ -27,10 +27,12 @@ const LARGEST: u64 = 256 << 20;
 pub(super) enum ImportVerb {
     /// crontab files, of users or of the machine: a group and a schedule for each line
     Crontab(FromCrontabs),
-    /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x)
-    Dolphinscheduler(FromFiles),
+    /// Workflows that Apache DolphinScheduler exported (JSON of 1.3, 2.x or 3.x), or its own tables with --url
+    Dolphinscheduler(FromFilesOrDatabase),
+    /// Serialised DAGs of Airflow 2 and 3: JSON of the table serialized_dag, or its own tables with --url
+    Airflow(FromFilesOrDatabase),
     /// Chains of pg_timetable: its YAML, or its own tables with --url
-    PgTimetable(FromTimetable),
+    PgTimetable(FromFilesOrDatabase),
     /// Azkaban projects: a zip, a folder, or .job, .properties and .flow files
     Azkaban(FromFiles),
     /// Folders of Control-M, as its Automation API writes them (JSON)
@@ -43,6 +45,8 @@ pub(super) enum ImportVerb {
     PgCron(FromDatabase),
     /// Jobs of pgAgent, read from its database
     Pgagent(FromDatabase),
+    /// Jobs and triggers of Quartz (QRTZ_ tables of a JDBC JobStore), read from MySQL, MariaDB or PostgreSQL
+    Quartz(FromDatabase),
 }
 
 /// Arguments of an import from files.
@@ -68,13 +72,13 @@ pub(super) struct FromCrontabs {
     from: FromFiles,
 }
 
-/// Arguments of an import of chains of pg_timetable.
+/// Arguments of an import from files, or from the database in which a system keeps the same.
 #[derive(Args)]
-pub(super) struct FromTimetable {
-    /// YAML files, or folders whose files are read
+pub(super) struct FromFilesOrDatabase {
+    /// Files, or folders whose files are read
     #[arg(required_unless_present = "url", conflicts_with = "url")]
     files: Vec<PathBuf>,
-    /// In place of files, its database: postgres://user@host:5432/database; SELECT is enough
+    /// In place of files, its database: postgres://user@host:5432/database, or mysql://…; SELECT is enough
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// File with the password [default: PROCESSION_IMPORT_PASSWORD, else none]
@@ -123,7 +127,11 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<VerbRes
             import_files(global, System::Crontab, &args.from.files, &args.from.to, users)
         }
         ImportVerb::Dolphinscheduler(args) => {
-            import_files(global, System::DolphinScheduler, &args.files, &args.to, None)
+            import_either(global, EitherSystem::DOLPHIN_SCHEDULER, args).await
+        }
+        ImportVerb::Airflow(args) => import_either(global, EitherSystem::AIRFLOW, args).await,
+        ImportVerb::PgTimetable(args) => {
+            import_either(global, EitherSystem::PG_TIMETABLE, args).await
         }
         ImportVerb::Azkaban(args) => {
             import_files(global, System::Azkaban, &args.files, &args.to, None)
@@ -131,17 +139,41 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<VerbRes
         ImportVerb::ControlM(args) => {
             import_files(global, System::ControlM, &args.files, &args.to, None)
         }
-        ImportVerb::PgTimetable(FromTimetable { url: Some(url), password_file, to, .. }) => {
-            let from = ImportSource { url, password_file: password_file.as_deref(), to };
-            import_database::import_from(global, TableSystem::PgTimetable, from).await
-        }
-        ImportVerb::PgTimetable(args) => {
-            import_files(global, System::PgTimetable, &args.files, &args.to, None)
-        }
         ImportVerb::XxlJob(args) => import_xxl::import(global, args).await,
         ImportVerb::MysqlEvents(args) => from_database(TableSystem::MysqlEvents, args).await,
         ImportVerb::PgCron(args) => from_database(TableSystem::PgCron, args).await,
         ImportVerb::Pgagent(args) => from_database(TableSystem::PgAgent, args).await,
+        ImportVerb::Quartz(args) => from_database(TableSystem::Quartz, args).await,
+    }
+}
+
+/// A system whose files are read, or the tables in which it keeps the same.
+struct EitherSystem {
+    files: System,
+    tables: TableSystem,
+}
+
+impl EitherSystem {
+    const DOLPHIN_SCHEDULER: Self =
+        Self { files: System::DolphinScheduler, tables: TableSystem::DolphinScheduler };
+    const AIRFLOW: Self = Self { files: System::Airflow, tables: TableSystem::Airflow };
+    const PG_TIMETABLE: Self =
+        Self { files: System::PgTimetable, tables: TableSystem::PgTimetable };
+}
+
+/// From files, or from the database where a URL is given.
+async fn import_either(
+    global: &Global,
+    systems: EitherSystem,
+    args: &FromFilesOrDatabase,
+) -> Result<VerbResult> {
+    let FromFilesOrDatabase { files, url, password_file, to } = args;
+    match url {
+        Some(url) => {
+            let from = ImportSource { url, password_file: password_file.as_deref(), to };
+            import_database::import_from(global, systems.tables, from).await
+        }
+        None => import_files(global, systems.files, files, to, None),
     }
 }
 

@@ -33,14 +33,15 @@ pub enum NoSchedulerTables {
 pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
     let mut tables = Vec::new();
     for table in wanted.tables {
-        let name = format!("{}.{}", table.schema, table.table);
-        let columns =
-            columns(tx, table).await.with_context(|| format!("look which columns {name} has"))?;
-        match (columns.is_empty(), table.presence) {
-            (false, _) => tables
-                .push(read_rows(tx, table, columns).await.with_context(|| format!("read {name}"))?),
-            (true, TablePresence::Optional) => {}
-            (true, TablePresence::Needed) => {
+        let name = table.full_name();
+        let found = find_table(tx, table)
+            .await
+            .with_context(|| format!("look which columns {name} has"))?;
+        match (found, table.presence) {
+            (Some(found), _) => tables
+                .push(read_rows(tx, table, found).await.with_context(|| format!("read {name}"))?),
+            (None, TablePresence::Optional) => {}
+            (None, TablePresence::Needed) => {
                 return Err(NoSchedulerTables::Table { table: name, system: wanted.system }.into());
             }
         }
@@ -51,40 +52,95 @@ pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<Scheduler
     Ok(SchedulerTables { tables, server })
 }
 
-/// The columns that this user may read, as the database spells them.
-async fn columns(tx: &mut Tx, table: &WantedTable) -> Result<Vec<String>> {
-    let text = text_type(tx.dialect());
-    let sql = format!(
-        "SELECT CAST(column_name AS {text}) AS c FROM information_schema.columns \
-         WHERE LOWER(table_schema) = ? AND LOWER(table_name) = ? ORDER BY ordinal_position"
-    );
-    let names = [table.schema.to_lowercase().into(), table.table.to_lowercase().into()];
-    tx.fetch_all(&sql, &names).await?.iter().map(|row| Ok(row.get_text("c")?)).collect()
+/// A table as the database spells it.
+struct FoundTable {
+    schema: String,
+    name: String,
+    columns: Vec<FoundColumn>,
 }
 
-async fn read_rows(
-    tx: &mut Tx,
-    table: &WantedTable,
-    columns: Vec<String>,
-) -> Result<SchedulerTable> {
+/// A column that this user may read.
+struct FoundColumn {
+    name: String,
+    data_type: String,
+}
+
+/// The table, whatever the case of its name; none when this user may read none of its columns.
+async fn find_table(tx: &mut Tx, table: &WantedTable) -> Result<Option<FoundTable>> {
     let text = text_type(tx.dialect());
-    let quote = if tx.dialect() == Dialect::Mysql { '`' } else { '"' };
+    let (schema, order) = match (table.schema, tx.dialect()) {
+        ("", Dialect::Mysql) => ("table_schema = DATABASE()", "table_schema"),
+        ("", Dialect::Postgres | Dialect::Sqlite) => (
+            "table_schema = ANY(current_schemas(false))",
+            "array_position(current_schemas(false), table_schema::name)",
+        ),
+        (_, _) => ("LOWER(table_schema) = ?", "table_schema"),
+    };
+    let sql = format!(
+        "SELECT CAST(table_schema AS {text}) AS s, CAST(table_name AS {text}) AS t, CAST(column_name AS {text}) AS c, \
+         CAST(data_type AS {text}) AS d FROM information_schema.columns \
+         WHERE {schema} AND LOWER(table_name) = ? ORDER BY {order}, table_name, ordinal_position"
+    );
+    let mut values = Vec::new();
+    if !table.schema.is_empty() {
+        values.push(table.schema.to_lowercase().into());
+    }
+    values.push(table.table.to_lowercase().into());
+    let mut found: Option<FoundTable> = None;
+    for row in tx.fetch_all(&sql, &values).await? {
+        let (schema, name): (String, String) = (row.get_text("s")?, row.get_text("t")?);
+        let column = FoundColumn { name: row.get_text("c")?, data_type: row.get_text("d")? };
+        match &mut found {
+            None => found = Some(FoundTable { schema, name, columns: vec![column] }),
+            Some(first) if first.schema == schema && first.name == name => {
+                first.columns.push(column);
+            }
+            // One of another schema, or written in another case.
+            Some(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// A column as a text; what is no text there, in hexadecimal digits.
+fn column_text(column: &FoundColumn, quoted: &str, dialect: Dialect) -> String {
+    let data_type = column.data_type.to_lowercase();
+    let is_binary = matches!(
+        data_type.as_str(),
+        "bytea" | "blob" | "tinyblob" | "mediumblob" | "longblob" | "binary" | "varbinary"
+    );
+    match (dialect, is_binary, data_type.as_str()) {
+        (Dialect::Mysql, true, _) => format!("CAST(LOWER(HEX({quoted})) AS CHAR)"),
+        (Dialect::Mysql, false, "bit") => format!("CAST({quoted} + 0 AS CHAR)"),
+        (Dialect::Postgres | Dialect::Sqlite, true, _) => format!("encode({quoted}, 'hex')"),
+        (_, false, _) => format!("CAST({quoted} AS {})", text_type(dialect)),
+    }
+}
+
+async fn read_rows(tx: &mut Tx, table: &WantedTable, found: FoundTable) -> Result<SchedulerTable> {
+    let dialect = tx.dialect();
+    let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
     let quoted =
         |name: &str| format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")));
-    let list = columns
-        .iter()
-        .enumerate()
-        .map(|(at, name)| format!("CAST({} AS {text}) AS v{at}", quoted(name)));
+    let list = found.columns.iter().enumerate().map(|(at, column)| {
+        format!("{} AS v{at}", column_text(column, &quoted(&column.name), dialect))
+    });
+    let order = table.order.iter().map(|wanted| {
+        let own = found.columns.iter().find(|column| column.name.eq_ignore_ascii_case(wanted));
+        own.map_or_else(|| (*wanted).to_owned(), |column| quoted(&column.name))
+    });
     let condition = if table.condition.is_empty() { "1 = 1" } else { table.condition };
-    let (schema, name) = (table.schema, table.table);
-    // Names of columns are the server's own and quoted; the rest is in the code of this program.
+    // Names are the server's own and quoted; the rest is in the code of this program.
     let sql = format!(
-        "SELECT {} FROM {schema}.{name} WHERE {condition} ORDER BY {}",
+        "SELECT {} FROM {}.{} WHERE {condition} ORDER BY {}",
         list.collect::<Vec<_>>().join(", "),
-        table.order.join(", ")
+        quoted(&found.schema),
+        quoted(&found.name),
+        order.collect::<Vec<_>>().join(", ")
     );
-    let found = tx.fetch_all(&sql, &[]).await?;
-    let columns: Vec<String> = columns.iter().map(|name| name.to_lowercase()).collect();
+    let rows = tx.fetch_all(&sql, &[]).await?;
+    let columns: Vec<String> =
+        found.columns.iter().map(|column| column.name.to_lowercase()).collect();
     let one = |row: &Row| -> Result<SchedulerRow> {
         let values = columns
             .iter()
@@ -92,8 +148,8 @@ async fn read_rows(
             .map(|(at, name)| Ok((name.clone(), row.opt_text(&format!("v{at}"))?)));
         Ok(SchedulerRow(values.collect::<Result<_>>()?))
     };
-    let rows = found.iter().map(one).collect::<Result<_>>()?;
-    Ok(SchedulerTable { name: format!("{schema}.{name}"), columns, rows })
+    let rows = rows.iter().map(one).collect::<Result<_>>()?;
+    Ok(SchedulerTable { name: table.full_name(), columns, rows })
 }
 
 fn text_type(dialect: Dialect) -> &'static str {

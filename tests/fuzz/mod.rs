@@ -116,6 +116,7 @@ short_runs!(
     import_azkaban,
     import_dolphinscheduler,
     import_control_m,
+    import_airflow,
     import_tables,
     import_xxl_job,
 );

@@ -114,6 +114,8 @@ fn every_fixture_becomes_a_sound_definition() {
         (System::Azkaban, "azkaban2"),
         (System::DolphinScheduler, "dolphinscheduler_1.json"),
         (System::DolphinScheduler, "dolphinscheduler_3.json"),
+        (System::Airflow, "airflow_2.json"),
+        (System::Airflow, "airflow_3.json"),
     ] {
         let made = taken(system, name);
         assert_sound(&made);
@@ -139,6 +141,8 @@ fn all_that_was_read_is_counted_once() {
         (System::Azkaban, "azkaban2", 5, 0),
         (System::DolphinScheduler, "dolphinscheduler_1.json", 2, 1),
         (System::DolphinScheduler, "dolphinscheduler_3.json", 12, 1),
+        (System::Airflow, "airflow_2.json", 6, 1),
+        (System::Airflow, "airflow_3.json", 3, 2),
     ] {
         let made = taken(system, name);
         let counts = made.item_counts();

@@ -50,6 +50,11 @@ pub(super) fn check_control_m(input: &[u8]) {
     check_bundle(System::ControlM, &Bundle::parse(text, "folders.json"));
 }
 
+pub(super) fn check_airflow(input: &[u8]) {
+    let Some(text) = text_of(input) else { return };
+    check_bundle(System::Airflow, &Bundle::parse(text, "dags.json"));
+}
+
 /// Tables of a scheduler as JSON: by name of the table a list of rows, which are maps.
 pub(super) fn check_tables(input: &[u8]) {
     let Some(text) = text_of(input) else { return };

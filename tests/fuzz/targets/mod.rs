@@ -42,6 +42,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "import_azkaban", check: import::check_azkaban },
     FuzzTarget { name: "import_dolphinscheduler", check: import::check_dolphinscheduler },
     FuzzTarget { name: "import_control_m", check: import::check_control_m },
+    FuzzTarget { name: "import_airflow", check: import::check_airflow },
     FuzzTarget { name: "import_tables", check: import::check_tables },
     FuzzTarget { name: "import_xxl_job", check: import::check_xxl_job },
 ];

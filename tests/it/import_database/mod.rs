@@ -3,6 +3,8 @@
 
 mod agents;
 mod events;
+mod quartz;
+mod workflows;
 
 use crate::xxl_import::said;
 use procession::definition::load_definition;

@@ -7,7 +7,7 @@ mod flow1;
 pub(super) mod flow2;
 mod job;
 mod passwords;
-mod properties;
+pub(super) mod properties;
 pub(super) mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};

@@ -7,6 +7,7 @@ pub(super) mod keys;
 mod launch;
 mod read;
 mod sql;
+pub(super) mod tables;
 mod value;
 mod wait;
 

@@ -5,6 +5,7 @@
 //! fires, under which numbers), tally (what was read, and what became of it), finish (sound, and as text),
 //! report (for people); what systems share: body, sql_statement, routine_parameters, scheduler_source, interval, live_zone; then one file per system.
 
+mod airflow;
 mod azkaban;
 mod body;
 mod columns;
@@ -22,6 +23,8 @@ mod note;
 mod pg_cron;
 mod pg_timetable;
 mod pgagent;
+mod quartz;
+mod queue_overlap;
 mod report;
 mod routine_parameters;
 mod schedule;
@@ -61,6 +64,8 @@ pub enum System {
     Azkaban,
     /// Folders of Control-M's Automation API.
     ControlM,
+    /// Serialised DAGs of Airflow.
+    Airflow,
 }
 
 impl System {
@@ -72,6 +77,7 @@ impl System {
             Self::PgTimetable => "pg_timetable",
             Self::Azkaban => "Azkaban",
             Self::ControlM => "Control-M",
+            Self::Airflow => "Airflow",
         }
     }
 }
@@ -87,11 +93,25 @@ pub enum TableSystem {
     PgAgent,
     /// Chains of pg_timetable.
     PgTimetable,
+    /// Jobs of a JDBC JobStore of Quartz.
+    Quartz,
+    /// Serialised DAGs in Airflow's database.
+    Airflow,
+    /// Workflows in DolphinScheduler's database.
+    DolphinScheduler,
 }
 
 impl TableSystem {
     /// Every one.
-    pub const ALL: [Self; 4] = [Self::MysqlEvents, Self::PgCron, Self::PgAgent, Self::PgTimetable];
+    pub const ALL: [Self; 7] = [
+        Self::MysqlEvents,
+        Self::PgCron,
+        Self::PgAgent,
+        Self::PgTimetable,
+        Self::Quartz,
+        Self::Airflow,
+        Self::DolphinScheduler,
+    ];
 
     /// Its name for people.
     pub fn name(self) -> &'static str {
@@ -105,6 +125,9 @@ impl TableSystem {
             Self::PgCron => &pg_cron::WANTED,
             Self::PgAgent => &pgagent::WANTED,
             Self::PgTimetable => &pg_timetable::tables::WANTED,
+            Self::Quartz => &quartz::WANTED,
+            Self::Airflow => &airflow::WANTED,
+            Self::DolphinScheduler => &dolphin::tables::WANTED,
         }
     }
 }
@@ -156,6 +179,7 @@ pub fn import(
         System::PgTimetable => pg_timetable::read_chains(given, &mut draft),
         System::Azkaban => azkaban::read_projects(given, &mut draft),
         System::ControlM => control_m::read_folders(given, &mut draft),
+        System::Airflow => airflow::read_serialized(given, &mut draft),
         System::DolphinScheduler => dolphin::read_exports(given, &mut draft),
     }
     draft.finish(kinds)
@@ -177,6 +201,9 @@ pub fn import_tables(
         TableSystem::PgCron => pg_cron::read_jobs(tables, &mut draft),
         TableSystem::PgAgent => pgagent::read(tables, &mut draft),
         TableSystem::PgTimetable => pg_timetable::tables::read_chains(tables, &mut draft),
+        TableSystem::Quartz => quartz::read_store(tables, &mut draft),
+        TableSystem::Airflow => airflow::read_tables(tables, &mut draft),
+        TableSystem::DolphinScheduler => dolphin::tables::read_tables(tables, &mut draft),
     }
     draft.finish(kinds)
 }

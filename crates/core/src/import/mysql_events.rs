@@ -35,7 +35,7 @@ const ROUTINE_NAME_MAX: usize = 64;
 /// What is asked of the server: events of the database in the URL; of all databases where it names information_schema.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "MySQL events",
-    dialect: DialectName::Mysql,
+    dialects: &[DialectName::Mysql],
     tables: &[
         WantedTable {
             schema: "information_schema",

@@ -5,7 +5,6 @@ use crate::domain::job::JobDef;
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::misfire::MisfirePolicy;
-use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{
@@ -14,10 +13,11 @@ use crate::domain::source::scheduler_tables::{
 use crate::import::body::failing;
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::crontab::NICKNAMES;
-use crate::import::draft::{Draft, LONGEST_SEC};
+use crate::import::draft::Draft;
 use crate::import::keys::{KnownKey, read_key};
 use crate::import::live_zone::read_zone_word;
 use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::queue_overlap::queue_or_skip;
 use crate::import::routine_parameters::{
     CallPlace, OF_POSTGRES, is_of_database, name_parameters, without_names,
 };
@@ -29,16 +29,13 @@ use chrono_tz::Tz;
 use std::borrow::Cow;
 
 const JOBS: &str = "cron.job";
-/// Firings that may come while a batch runs, as checks of schedules allow them.
-const QUEUE_MAX: i64 = 60;
-
 /// Procedures are found by the search path of the session.
 const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: None };
 
 /// What is asked of the database in which the extension is.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pg_cron",
-    dialect: DialectName::Postgres,
+    dialects: &[DialectName::Postgres],
     tables: &[
         WantedTable {
             schema: "cron",
@@ -209,7 +206,8 @@ impl<'a> CronJob<'a> {
                 return;
             }
         };
-        let overlap = self.overlap(&timing, zone, draft);
+        let place = RowPlace { at: &self.at, about: &self.title };
+        let overlap = queue_or_skip(&timing, zone, place, draft);
         let words = TriggerWords {
             code: self.title.clone(),
             group: Some(group.clone()),
@@ -224,36 +222,6 @@ impl<'a> CronJob<'a> {
             SourceScheduleState::Off
         };
         draft.schedule(&self.at, words, firing);
-    }
-}
-
-impl CronJob<'_> {
-    /// There a firing waits for the run before it. Here a queue behind a batch that may take a month is refused where it could
-    /// become long.
-    fn overlap(&self, timing: &TimingWords, zone: Tz, draft: &mut Draft) -> Overlap {
-        let cron = timing.cron.as_deref().and_then(|text| Cron::parse(text).ok());
-        let gap = match (timing.every_sec, cron) {
-            (Some(sec), _) => Some(sec),
-            (None, Some(cron)) => cron.shortest_gap_sec(zone, draft.asked.now),
-            (None, None) => None,
-        };
-        if gap.is_none_or(|gap| gap * QUEUE_MAX >= i64::from(LONGEST_SEC)) {
-            return Overlap::Queue;
-        }
-        draft.note(
-            Level::Differs,
-            (&self.at, &self.title),
-            (
-                "there a firing waits while the run before it goes on; here it is left out (overlap: skip), because a queue \
-                 behind a batch that may take 30 days could grow without end",
-                "原系统在上一次未结束时排队;此处跳过(overlap: skip),因为批次最长可达 30 天,队列可能无限增长",
-            ),
-            (
-                "set timeout_sec to what a run may take, and overlap: queue, if each firing has to run",
-                "如每次触发都必须执行,请设置合理的 timeout_sec 并改为 overlap: queue",
-            ),
-        );
-        Overlap::Skip
     }
 }
 

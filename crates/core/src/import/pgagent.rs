@@ -48,7 +48,7 @@ const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: 
 /// What is asked of the database in which pgAgent is, which is often `postgres`.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pgAgent",
-    dialect: DialectName::Postgres,
+    dialects: &[DialectName::Postgres],
     tables: &[
         wanted("pga_job", &["jobid"]),
         // In this order, and by the server's own rules of text, pgAgent runs them.

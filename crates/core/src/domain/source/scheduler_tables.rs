@@ -46,7 +46,7 @@ pub struct SchedulerServer {
 /// A table that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedTable {
-    /// Its schema.
+    /// Its schema; empty for the one in which the connection is.
     pub schema: &'static str,
     /// Its name.
     pub table: &'static str,
@@ -72,12 +72,23 @@ pub enum TablePresence {
 pub struct WantedTables {
     /// The scheduler, for people.
     pub system: &'static str,
-    /// The database that it is in.
-    pub dialect: DialectName,
+    /// The kinds of database that it may be in.
+    pub dialects: &'static [DialectName],
     /// Its tables.
     pub tables: &'static [WantedTable],
     /// Settings of the server that count, by name.
     pub settings: &'static [&'static str],
+}
+
+impl WantedTable {
+    /// Its name with its schema, as [`SchedulerTable::name`] has it.
+    pub fn full_name(&self) -> String {
+        if self.schema.is_empty() {
+            self.table.to_owned()
+        } else {
+            format!("{}.{}", self.schema, self.table)
+        }
+    }
 }
 
 impl SchedulerTables {

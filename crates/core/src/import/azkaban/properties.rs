@@ -2,14 +2,14 @@
 
 /// A key, its value and the line it stands on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Property {
-    pub(super) key: String,
-    pub(super) value: String,
-    pub(super) line: u64,
+pub(in crate::import) struct Property {
+    pub(in crate::import) key: String,
+    pub(in crate::import) value: String,
+    pub(in crate::import) line: u64,
 }
 
 /// Reads a text; the last of a key counts, as in Java.
-pub(super) fn properties(text: &str) -> Vec<Property> {
+pub(in crate::import) fn properties(text: &str) -> Vec<Property> {
     let mut found: Vec<Property> = Vec::new();
     let mut lines = (1..).zip(text.lines());
     while let Some((line, first)) = lines.next() {

@@ -32,7 +32,7 @@ const fn wanted(table: &'static str, order: &'static [&'static str]) -> WantedTa
 /// What is asked of the database in which the schema timetable is.
 pub(crate) const WANTED: WantedTables = WantedTables {
     system: "pg_timetable",
-    dialect: DialectName::Postgres,
+    dialects: &[DialectName::Postgres],
     tables: &[
         wanted("chain", &["chain_id"]),
         wanted("task", &["task_id"]),

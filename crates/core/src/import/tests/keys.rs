@@ -1,12 +1,14 @@
 //! Each key of each format is heard: it changes the definition, or what is told of it. Keys that nobody knows are
 //! told of, too.
 
+mod airflow;
 mod azkaban;
 pub(super) mod columns;
 mod control_m;
 mod crontab;
 mod dolphin;
 mod pg_timetable;
+mod quartz;
 mod xxl_job;
 
 use super::{given, import_files};

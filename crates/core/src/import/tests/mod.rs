@@ -1,13 +1,16 @@
 //! What importers make of small files: nothing is carried over wrongly in silence.
 
+mod airflow;
 mod azkaban;
 mod control_m;
 mod counts;
 mod dolphin;
+mod dolphin_tables;
 mod keys;
 mod mysql_events;
 mod pg_timetable;
 mod postgres_schedulers;
+mod quartz;
 
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::time::Millis;

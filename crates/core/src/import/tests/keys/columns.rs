@@ -10,18 +10,18 @@ use crate::import::{TableSystem, import_tables, mysql_events, pg_cron, pgagent};
 use std::collections::BTreeSet;
 
 /// A column and what stands in it.
-type Sample<'a> = (&'a str, &'a str);
+pub(in crate::import::tests) type Sample<'a> = (&'a str, &'a str);
 
 /// A row of one table, for which every column is tried.
 #[derive(Clone, Copy)]
-struct ColumnCase<'a> {
-    system: TableSystem,
+pub(super) struct ColumnCase<'a> {
+    pub(super) system: TableSystem,
     /// All tables; of the one that is tried, the first row.
-    tables: &'a SchedulerTables,
-    table: &'a str,
-    known: &'a [KnownKey],
+    pub(super) tables: &'a SchedulerTables,
+    pub(super) table: &'a str,
+    pub(super) known: &'a [KnownKey],
     /// A value for each column, other than what stands there.
-    samples: &'a [Sample<'a>],
+    pub(super) samples: &'a [Sample<'a>],
 }
 
 impl ColumnCase<'_> {
@@ -40,7 +40,7 @@ impl ColumnCase<'_> {
         }
     }
 
-    fn assert_each_column_is_heard(&self) {
+    pub(super) fn assert_each_column_is_heard(&self) {
         let known: BTreeSet<&str> = self.known.iter().map(|known| known.name).collect();
         let tried: BTreeSet<&str> = self.samples.iter().map(|(column, _)| *column).collect();
         assert_eq!(known, tried, "each known column has a sample, and no other");
