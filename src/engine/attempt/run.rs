@@ -268,9 +268,9 @@ async fn bind(
     bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| failed(e.to_string()))
 }
 
-fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
-    let name = &job.def.http.as_ref()?.host;
-    snapshot.shared.hosts.iter().find(|host| host.name == *name)
+pub(in crate::engine) fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
+    let name = job.def.called_host()?;
+    snapshot.shared.hosts.iter().find(|host| host.name == name)
 }
 
 /// All that the handler is told.

@@ -157,7 +157,8 @@ impl QueueDispatcher {
             fixed,
             lock_name: format!("procession:{installation}:{}", row.queue_id.0),
             idem_key: row.idem_key(installation, &batch.values.group, &batch.values.batch_no),
-            is_unresolved: row.unresolved > 0,
+            // What a dead worker submitted to a cluster is looked up like an outcome that is open.
+            is_unresolved: row.unresolved > 0 || (row.crash_count > 0 && def.application.is_some()),
             def,
             batch,
             stop,

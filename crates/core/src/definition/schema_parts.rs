@@ -248,6 +248,22 @@ pub(crate) const PARTS: &[Section] = &[
         ],
     },
     Section {
+        name: "application",
+        keys: &[
+            Key("host", "One of hosts: the REST address of the cluster.", Text),
+            Key("file", "The jar, an absolute path on the node that runs the job.", Text),
+            Key("main_class", "Its entry class; what the jar names when absent.", Text),
+            Key("args", "Arguments; {name} is the parameter.", Texts),
+            Key("conf", "Configuration of the application.", NamedTexts),
+            Key("parallelism", "The cluster's own when absent.", PARALLEL),
+            Key(
+                "poll_sec",
+                "Longest pause between two polls, in seconds; 5 when absent.",
+                Int(1, POLL_MAX as i64),
+            ),
+        ],
+    },
+    Section {
         name: "executor",
         keys: &[
             Key("app", "The appname that the executors register under.", Text),

@@ -256,6 +256,7 @@ const MAIN: &[Section] = &[
             Key("sensor", "How a SENSOR job asks.", Map("sensor")),
             Key("sub_batch", "The batch that a BATCH job opens and waits for.", Map("sub_batch")),
             Key("executor", "What a HANDLER or GLUE job asks of an executor.", Map("executor")),
+            Key("application", "What a FLINK job submits to a cluster.", Map("application")),
             Key("approval", "Who may approve an APPROVAL job.", Map("approval")),
             Key("for_each", "The list for each of whose items it runs.", OrTexts("for_each")),
         ],
