@@ -200,7 +200,7 @@ impl Active {
             not_before: (event == Event::Orphan).then_some(now),
             message: Some(self.words(job, row, (event, crashes))),
             tell_owners: event != Event::Orphan,
-            unresolved: row.unresolved + u32::from(job.tx.is_recorded()),
+            unresolved: row.unresolved + u32::from(job.is_looked_up()),
         };
         self.rows[node.at()].crash_count = crashes;
         self.record_end(node, &settlement, None, changes, now);
@@ -210,7 +210,7 @@ impl Active {
     fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (Event, u32)) -> String {
         let (no, died) = (&self.batch.values.batch_no, died(row));
         match event {
-            Event::Orphan if job.tx.is_recorded() => {
+            Event::Orphan if job.is_looked_up() => {
                 format!("{died} while it ran; the next try looks up what became of it")
             }
             Event::Orphan => format!("{died}; starts again, which is safe"),

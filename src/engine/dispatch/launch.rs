@@ -157,8 +157,7 @@ impl QueueDispatcher {
             fixed,
             lock_name: format!("procession:{installation}:{}", row.queue_id.0),
             idem_key: row.idem_key(installation, &batch.values.group, &batch.values.batch_no),
-            // What a dead worker submitted to a cluster is looked up like an outcome that is open.
-            is_unresolved: row.unresolved > 0 || (row.crash_count > 0 && def.application.is_some()),
+            is_unresolved: row.unresolved > 0,
             def,
             batch,
             stop,
