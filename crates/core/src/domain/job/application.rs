@@ -4,6 +4,7 @@ pub mod flink;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
 
 /// What a FLINK job submits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,19 @@ pub struct ApplicationCall {
 impl ApplicationCall {
     /// Longest pause between two polls when the definition does not say.
     pub const POLL_SEC: u32 = 5;
+}
+
+impl Display for ApplicationCall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.file, self.host)?;
+        if let Some(class) = &self.main_class {
+            write!(f, ", {class}")?;
+        }
+        if !self.args.is_empty() {
+            write!(f, ", {}", self.args.join(" "))?;
+        }
+        Ok(())
+    }
 }
 
 /// What a cluster knows of an application.
